@@ -9,7 +9,7 @@ while there is no server that can be a program which does without MPS.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from plugin.mps.answers import ServerState
@@ -51,11 +51,12 @@ class Unreachable:
 
     why: str
     in_use: bool  # its server lives, and containers may have contexts by it
+    servers: Mapping[int, ServerState] = field(default_factory=dict)  # as it said where it could be asked all the same
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """No container may start on the GPU, whatever the daemon says."""
+    """The daemon runs, and no container may start on the GPU, whatever it says."""
 
     why: str
 
@@ -101,10 +102,12 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
             return _not_running(status, now_seconds)
         case NotStarted(why):
             return _failed(status, why, now_seconds), "wait"
-        case NoAnswer(why) | Unreachable(why, in_use=False):
+        case NoAnswer(why):
             return _unanswered(status, why, now_seconds)
+        case Unreachable(why, in_use=False):
+            return _unanswered(status, why, now_seconds, counted="seen ")
         case Unreachable(why) | Blocked(why):
-            return replace(_not_good(status, "failed", why), unanswered=0), "wait"
+            return replace(_not_good(status, "failed", why), running=True, unanswered=0), "wait"
         case Answered(servers, fault):
             status = replace(status, running=True, unanswered=0)
             if not servers:
@@ -131,10 +134,12 @@ def _unserved(status: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
     return replace(_not_good(status, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
 
 
-def _unanswered(status: DaemonStatus, why: str, now_seconds: float) -> tuple[DaemonStatus, Action]:
+def _unanswered(
+    status: DaemonStatus, why: str, now_seconds: float, *, counted: str = ""
+) -> tuple[DaemonStatus, Action]:
     unanswered = status.unanswered + 1
     if unanswered >= UNANSWERED_BEFORE_KILL:
-        return _failed(status, f"{why}, {unanswered} times in a row", now_seconds), "kill"
+        return _failed(status, f"{why}, {counted}{unanswered} times in a row", now_seconds), "kill"
     return replace(_not_good(status, "failed", why), running=True, unanswered=unanswered), "wait"
 
 

@@ -97,6 +97,12 @@ def test_the_pause_doubles_with_each_failure_up_to_a_minute() -> None:
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
+@pytest.mark.parametrize("seen", [SILENT, LEFT, USELESS, FINE, FAULT, Blocked("clients keep it waiting")])
+def test_a_daemon_that_a_kill_has_not_ended_runs_and_is_looked_at_with_pauses(seen: Seen) -> None:
+    watch = after((0, Gone()), *((second, SILENT) for second in range(1, 6)), (50, seen))
+    assert (watch.running, watch.pause_seconds(50, longest=3)) == (True, 3)
+
+
 def test_failures_are_forgotten_after_a_steady_minute_and_not_before() -> None:
     failed_twice: Looks = [(0.0, Gone()), (0.0, NotStarted("")), (1.0, Gone()), (1.0, NotStarted("")), (3.0, Gone())]
     assert after(*failed_twice, (4.0, FINE), (63.9, FINE), (64.0, Gone())).due_seconds == 64 + 4
