@@ -20,10 +20,11 @@ from plugin.gpus.reading import Check
 from plugin.last_cluster import KeptPolicies
 from plugin.lifecycle import Ending, started
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import TIMING, Place, Timing
+from plugin.mps.daemon import Place
 from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
+from plugin.mps.timing import TIMING, Timing
 from plugin.mps.unreachable import PIPE_DIRECTORY
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import OurResources

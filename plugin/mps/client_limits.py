@@ -15,7 +15,7 @@ from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
 from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_pids
 from plugin.mps.control import Control
-from plugin.mps.daemon import Timing
+from plugin.mps.timing import Timing
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import MPS_SERVER_MIB, ONLY_GPU, memory_mib, thread_percentage
 from plugin.state_files import boot_seconds
@@ -98,6 +98,10 @@ class ClientLimits:
     def forget(self) -> None:
         """Forget what was set: the daemon is a new one."""
         self._in_force.clear()
+
+    def doubt(self) -> None:
+        """Look at the next call whether all still holds."""
+        self._check_due_seconds = 0.0
 
     def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> str:
         """

@@ -30,6 +30,11 @@ class Control:
         self._program = program
         self._environment = {**inherited, **environment}
         self._timeout_seconds = timeout_seconds
+        self._led_to: Path | None = None
+
+    def lead_to(self, directory: Path | None) -> None:
+        """Ask by the sockets in *directory*, or links to them, from now on; None: by those of the pipe directory."""
+        self._led_to = directory
 
     def ask(self, command: str, *, timeout_seconds: float | None = None) -> str:
         """
@@ -39,7 +44,8 @@ class Control:
             NotAskedError: If the program cannot be run, as on a node that has no more processes or memory.
             ControlError: If there is none in time, it is too large, or the command failed.
         """
-        self._check_place()
+        if not self._led_to:
+            self._check_place()
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._run([], command, what=command, timeout_seconds=seconds)
 
@@ -82,9 +88,10 @@ class Control:
     ) -> int | None:
         """Run the program; None if it did not end in time, and was killed."""
         # Files, no pipes: a daemon may keep them open for as long as it lives.
+        led = {MPS_PIPE_DIRECTORY: str(self._led_to)} if self._led_to else {}
         process = subprocess.Popen(  # noqa: S603 - the administrator names the program
             [self._program, *flags],
-            env=self._environment,
+            env={**self._environment, **led},
             cwd="/",
             stdin=stdin,
             stdout=stdout,

@@ -13,37 +13,15 @@ from threading import Event
 from plugin.errors import ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import SOCKET, Control
+from plugin.mps.held_sockets import HeldSockets
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
 from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Unreachable
-from plugin.mps.unreachable import has_socket, why_unreachable
+from plugin.mps.timing import Timing
+from plugin.mps.unreachable import NOT_ASKED, why_unreachable
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """All in seconds."""
-
-    look: float = 3.0  # between two looks at a daemon
-    answer: float = 3.0  # for one command
-    settle: float = 0.5  # for the server of another user, in which there is none; 0.1 was seen
-    start: float = 25.0  # for a daemon, until it listens, or for a server; with its end less than `end`
-    quit: float = 10.0  # for a daemon that was told to, until it is gone with its servers
-    kill: float = 3.0  # for a process, after each of SIGTERM and SIGKILL
-    end: float = 45.0  # for all of them, at the end; a pod is given 60
-    limits: float = 60.0  # between two looks at limits that tenants may have changed
-    ceilings: float = 3.0  # between two looks at policies and tenants
-    gpus: float = 30.0  # between two looks at the GPUs and their compute modes
-    silence: float = 0.2  # between two looks whom daemons wait for
-    publish: float = 1.0  # between two looks at what is to be published
-    heartbeat: float = 5.0  # between two writes, when nothing changes
-    use: float = 10.0  # between two measurements of what containers take
-
-
-TIMING = Timing()
-
 
 _LOGS = ("control.log", "server.log")
 _LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
@@ -73,6 +51,9 @@ class Daemon:
         self._logs = place.log_directory / gpu_uuid
         self._seen: set[int] = set()  # PIDs, until they are dead
         self._serving: tuple[int, ...] = ()  # PIDs, as the daemon last said
+        self._sockets = HeldSockets(self._directory, self._logs / "sockets")
+        self.hangs = ""  # why it could not be ended
+        self.was_moved = False  # its sockets were, at the last look: who did may have told it more
         self.pids: tuple[int, ...] = ()  # of the daemon itself, as it was last found; for any thread
         self.control = Control(
             place.program,
@@ -107,6 +88,7 @@ class Daemon:
         self._listens_within(self._timing.answer)
         if not self._is_alive():
             raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / _LOGS[0]}")
+        self._sockets.take()
 
     def start_server(self) -> None:
         """
@@ -116,14 +98,17 @@ class Daemon:
             ControlError: If the daemon does not do it.
         """
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
+        self._sockets.take()
 
     def look(self) -> Gone | NoAnswer | Unreachable | Blocked | Answered:
         """See how the daemon and its servers are."""
         self._trim_logs()
+        self.control.lead_to(None)
         with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
             prepare(self._place.pipe_directory, self._gpu_uuid)
         if not self._is_alive():
             return Gone()
+        self.was_moved = self._sockets.put_back()
         try:
             servers = self._servers()
         except NotAskedError as error:
@@ -131,9 +116,11 @@ class Daemon:
         except ControlError as error:
             if not self._is_alive():
                 return Gone()
-            if has_socket(self._directory):
-                return NoAnswer(str(error))
-            return Unreachable(why_unreachable(self._directory, str(error)), in_use=self._has_server())
+            if self._sockets.are_there():
+                return NoAnswer(self.hangs or str(error))
+            return self._unreachable(why_unreachable(self._directory, str(error)))
+        if not self._sockets:  # it made them late
+            self._sockets.take()
         # A daemon that dies meanwhile answers with nothing, and that means no server.
         return Answered(servers) if self._is_alive() else Gone()
 
@@ -154,10 +141,11 @@ class Daemon:
         Raises:
             MpsError: If a process survives that, or something cannot be removed.
         """
+        self.control.lead_to(None)
         found = self._holders()
         if found:
             _log.info("ending MPS processes", extra={"gpu": self._gpu_uuid, "pids": [one.pid for one in found]})
-        if any(one.role == "daemon" for one in found) and has_socket(self._directory):
+        if any(one.role == "daemon" for one in found) and self._has_socket():
             with suppress(ControlError):
                 self.control.ask("quit")
             self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
@@ -168,9 +156,10 @@ class Daemon:
                 self._gone_within(self._timing.kill)
         if remaining := self._holders():
             pids = ", ".join(str(one.pid) for one in remaining)
-            raise MpsError(
-                f"the MPS processes {pids} cannot be killed, they hang in the driver: reset the GPU, or reboot"
-            )
+            self.hangs = f"the MPS processes {pids} cannot be killed, they hang in the driver: reset the GPU, or reboot"
+            raise MpsError(self.hangs)
+        self.hangs = ""
+        self._sockets.release()
         if self._directory.is_dir():
             clear(self._place.pipe_directory, self._gpu_uuid)
 
@@ -179,6 +168,25 @@ class Daemon:
         deadline = time.monotonic() + seconds
         while not (self._directory / SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
+
+    def _unreachable(self, why: str) -> Unreachable:
+        """Ask it by the sockets that are held: that it is not found elsewhere is no reason to leave it to tenants."""
+        self.was_moved = True
+        serving = self._serving
+        try:
+            self.control.lead_to(self._sockets.led_to())
+            servers = self._servers()
+        except (ControlError, OSError):
+            servers = {}
+        if not servers:  # whether the program asks by links at all is not documented: that it names none ends nothing
+            self._serving = serving
+        in_use = self._has_server() and not self.hangs  # what a kill has not ended is not saved by another look
+        if in_use and not servers:
+            why = f"{why}; {NOT_ASKED}"
+        return Unreachable(self.hangs or why, in_use=in_use, servers=servers)
+
+    def _has_socket(self) -> bool:
+        return self._sockets.are_there() and (self._directory / SOCKET).is_socket()
 
     def _has_server(self) -> bool:
         return any(map(runs, self._serving)) or any(one.role == "server" for one in self._holders())

@@ -13,7 +13,7 @@ from plugin.errors import ControlError, MpsError
 from plugin.gpus.gpu import Gpu
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Daemon, Place, Timing
+from plugin.mps.daemon import Daemon, Place
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.restart_policy import (
     Action,
@@ -29,7 +29,8 @@ from plugin.mps.restart_policy import (
 )
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
-from plugin.mps.unreachable import is_removed
+from plugin.mps.timing import Timing
+from plugin.mps.unreachable import is_removed, left_alone
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.last_parts import LastParts
 from plugin.state_files import boot_seconds
@@ -124,13 +125,20 @@ class DaemonSupervisor:
         kept_seconds = self._callers.kept_seconds - kept_seconds
         if isinstance(seen, NoAnswer) and kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds):
             return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
-        if isinstance(seen, Unreachable):
-            seen = replace(seen, in_use=seen.in_use and self._is_left())
-        if isinstance(seen, Answered) and seen.servers:
+        if self._daemon.was_moved:
+            self._limits.doubt()
+        if isinstance(seen, Answered | Unreachable) and seen.servers:
             self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
-            seen = replace(seen, fault=self._hold_limits(at_most_seconds=self._context.timing.answer))
+            seen = _with(seen, self._hold_limits(at_most_seconds=self._context.timing.answer))
+        if isinstance(seen, Unreachable):
+            seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
+
+    def _left(self, seen: Unreachable) -> Unreachable:
+        if not (seen.in_use and self._is_left()):
+            return replace(seen, in_use=False)
+        return replace(seen, why=left_alone(self._context.place.pipe_directory / self.gpu.uuid, seen.why))
 
     def _is_left(self) -> bool:
         """Whether a daemon that nobody reaches is left alone: ended, it would take contexts along, or for nothing."""
@@ -179,7 +187,7 @@ class DaemonSupervisor:
         try:
             self._daemon.stop(quit_seconds=self._context.timing.kill)
         except MpsError as error:
-            self._status = replace(self._status, why=str(error))
+            self._status = replace(self._status, why=str(error), running=bool(self._daemon.hangs))
             self._report(self._status.state, self._status.why)
 
     def _hold_limits(self, *, at_most_seconds: float) -> str:
@@ -209,6 +217,13 @@ class DaemonSupervisor:
         if state == "fault":
             said["tenants"] = self._context.tenancy.names_on(self.gpu.uuid)
         _log.log(logging.WARNING if state in ("failed", "fault") else logging.INFO, "MPS daemon", extra=said)
+
+
+def _with(seen: Answered | Unreachable, fault: str) -> Answered | Unreachable:
+    """Say of the daemon, beside what was *seen*, why a client may take more than it should."""
+    if isinstance(seen, Answered):
+        return replace(seen, fault=fault)
+    return replace(seen, why=f"{seen.why}; {fault}") if fault else seen
 
 
 def _now() -> str:

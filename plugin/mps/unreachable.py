@@ -1,14 +1,12 @@
 """
-Daemons that run and that nobody reaches any more: their socket was removed, by itself or with the directory it was in.
+Daemons that run and whose socket was removed, by itself or with the directory it was in: no program finds them anew.
 
-Who has found the daemon before keeps the contexts, and nothing gives a socket its name back but another daemon.
+Who has found the daemon before keeps the contexts, and nothing gives a removed socket its name back but another daemon.
 """
 
-import stat
-from contextlib import suppress
 from pathlib import Path
 
-from plugin.mps.control import SOCKET, SOCKETS
+from plugin.mps.control import SOCKETS
 from plugin.removal import removed
 
 PIPE_DIRECTORY = "mps.pipeDirectory"  # as `_cluster.yaml` names it
@@ -17,13 +15,7 @@ _UNTIL = (
     "programs that run go on, and new ones do not find MPS until it is started anew, once no container holds a share"
 )
 _SOONER = "delete the pods that do"
-
-
-def has_socket(directory: Path) -> bool:
-    """Whether there is a socket where the daemon of a pipe directory has put its own, and no link in such a place."""
-    with suppress(OSError):
-        return stat.S_ISSOCK((directory / SOCKET).lstat().st_mode) and not _has_link(directory)
-    return False
+NOT_ASKED = "the daemon is not asked meanwhile, and whether its limits still hold is not known"
 
 
 def is_removed(pipe_directory: Path) -> str:
@@ -32,12 +24,17 @@ def is_removed(pipe_directory: Path) -> str:
 
 
 def why_unreachable(directory: Path, found: str) -> str:
-    """Say what became of the socket of the daemon in *directory*, and what to do; *found* is what asking it came to."""
+    """Say what became of the socket of the daemon in *directory*; *found* is what asking it came to."""
     if why := is_removed(directory.parent):
-        return f"{why}; {_UNTIL} of this node: {_SOONER}"
-    why = found if _has_link(directory) else f"{directory / SOCKET}: somebody removed the socket of the daemon"
-    return f"{why}; {_UNTIL} of this GPU: {_SOONER}"
+        return why
+    paths = [directory / name for name in SOCKETS]
+    if any(path.is_symlink() for path in paths):
+        return found
+    gone = next((path for path in paths if not path.is_socket()), paths[0])
+    return f"{gone}: somebody removed the socket of the daemon"
 
 
-def _has_link(directory: Path) -> bool:
-    return any((directory / name).is_symlink() for name in SOCKETS)
+def left_alone(directory: Path, why: str) -> str:
+    """Say *why* with what it is for the tenants of a daemon that lives on, and what to do."""
+    of = "node" if is_removed(directory.parent) else "GPU"
+    return f"{why}; {_UNTIL} of this {of}: {_SOONER}"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from certs.passes import LONGEST_PASS_SECONDS
-from plugin.mps.daemon import TIMING
+from plugin.mps.timing import TIMING
 from policies import contract
 from policies.quantity import whole
 from tests.command_line import options

@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from plugin.mps_process import run
 from plugin.mps_process import MpsSettings
-from plugin.mps.daemon import Timing
+from plugin.mps.timing import Timing
 policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(
     MpsSettings(policies=Path(policies), state_dir=Path(state), lib_dir=Path(state).parent,

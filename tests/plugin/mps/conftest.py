@@ -12,9 +12,10 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Daemon, Place, Timing
+from plugin.mps.daemon import Daemon, Place
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.silent_callers import SilentCallers
+from plugin.mps.timing import Timing
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.division import Division
 from plugin.shares.last_parts import LastParts

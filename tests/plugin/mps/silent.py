@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from plugin.mps.daemon import TIMING, Daemon
+from plugin.mps.daemon import Daemon
 from plugin.mps.silent_callers import call_of
 from plugin.mps.supervisor import every
+from plugin.mps.timing import TIMING
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.waiting import wait_until
 

@@ -37,6 +37,9 @@ def test_it_is_a_fault_of_its_gpu_alone_and_a_start_ends_it(
     seen = daemon.look()
     assert isinstance(seen, Unreachable)
     assert f"{UUID}/{name}: expected a socket of this GPU's MPS daemon, got a link that a tenant made" in seen.why
+    daemon.control.ask("set_default_active_thread_percentage 100")  # by the sockets that are held
+    assert standin.commands(gpu=UUID)[-1] == "set_default_active_thread_percentage 100"
+    daemon.control.lead_to(None)
     with pytest.raises(ControlError, match="got a link"):
         daemon.control.ask("set_default_active_thread_percentage 100")
     daemon.start()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plugin.mps.daemon import TIMING
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
+from plugin.mps.timing import TIMING
 from plugin.simulated.device_manager import Holding
 from plugin.state_files import boot_id
 from plugin.usage.record import GpuUse, read_use

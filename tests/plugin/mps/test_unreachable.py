@@ -3,11 +3,17 @@
 import os
 import shutil
 import signal
+import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from plugin.mps.daemon_supervisor import DaemonSupervisor
-from plugin.mps.restart_policy import Blocked, Gone
+import pytest
+
+from plugin.gpus.gpu import Gpu
+from plugin.mps import daemon as daemon_module
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.restart_policy import Blocked, Gone, Seen
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.mps.isolated import needs_mounts
@@ -16,6 +22,7 @@ from tests.plugin.mps.supervised import is_now, running
 from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.mps.test_process_removed import pids
 from tests.plugin.mps.test_restart_policy import FINE, LEFT, SILENT, USELESS, Looks, watched
+from tests.plugin.waiting import wait_until
 
 
 def test_a_daemon_whose_socket_is_gone_is_not_good_and_lives_for_as_long_as_it_is_in_use() -> None:
@@ -69,3 +76,123 @@ def test_a_daemon_whose_own_directory_was_removed_is_started_anew_once_nobody_ho
         listed.pop(0)
         bench.is_now("ready", A, B)
         assert (pids(bench)[B], pids(bench)[A] == served[A]) == (served[B], False)
+
+
+def ask(path: str, command: str) -> str:
+    """Ask a daemon as root of a container can."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(command.encode())
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(4096).decode().strip()
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_ceiling_that_a_tenant_raises_is_set_again_although_he_has_taken_the_socket_away(
+    bench: Bench, start: Start, *, renamed: bool
+) -> None:
+    bench.says("_default", 'share: {maximum: "0.2"}\n')
+    bench.holds(A, vgpus=2)
+    limit = "default_device_pinned_mem_limit 0"
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
+        start()
+        bench.is_now("ready", A, B)
+        served, control = pids(bench), bench.pipes / A / "control"
+        wait_until(lambda: ask(str(control), f"get_{limit}") == "28G")
+        kept = os.open(control, os.O_PATH)
+        mine = f"/proc/self/fd/{kept}"
+        if renamed:
+            control.rename(control.with_name("mine"))
+        else:
+            control.unlink()
+            bench.is_now("failed", A, why="somebody removed the socket of the daemon; programs that run go on")
+        ask(mine, f"set_{limit} 143771M")
+        wait_until(lambda: ask(mine, f"get_{limit}") == "28G")
+        bench.is_now("ready" if renamed else "failed", A)
+        assert (pids(bench), control.exists()) == (served, renamed)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("name", ["control", "control_privileged"])
+def test_a_daemon_of_a_gpu_that_is_held_lives_on_whichever_socket_the_program_connects_to(
+    bench: Bench, start: Start, name: str
+) -> None:
+    program = bench.standin.program
+    program.write_text(
+        program.read_text()
+        .replace('b"/control"', f'b"/{name}"')
+        .replace("control, _ = listen", "control, _ = listen" if name == "control" else "_, control = listen")
+    )
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
+        start()
+        bench.is_now("ready", A, B)
+        served = pids(bench)
+        (bench.pipes / A / name).unlink()
+        bench.is_now("failed", A, why=f"{A}/{name}: somebody removed the socket of the daemon")
+        time.sleep(2)  # of twenty looks
+        assert pids(bench) == served
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_daemon_lives_on_where_the_program_does_not_ask_by_links_to_its_sockets(
+    bench: Bench, start: Start, code: int
+) -> None:
+    program = bench.standin.program
+    only_pipes = f'if b"/sockets" in posix.environ[b"CUDA_MPS_PIPE_DIRECTORY"]: sys.exit({code})\n'
+    program.write_text(program.read_text().replace("    client()\n", f"    {only_pipes}    client()\n"))
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
+        start()
+        bench.is_now("ready", A, B)
+        served = pids(bench)
+        (bench.pipes / A / "control").unlink()
+        unknown = "the daemon is not asked meanwhile, and whether its limits still hold is not known; "
+        bench.is_now("failed", A, why=f"removed the socket of the daemon; {unknown}programs that run go on")
+        time.sleep(2)  # of twenty looks
+        assert pids(bench) == served
+
+
+def test_a_daemon_that_cannot_be_killed_is_said_to_be_one_and_not_looked_at_without_a_pause(
+    gpu: Gpu, context: SupervisorContext, pipes: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, kill=0.1, look=0.5)))
+    looks: list[float] = []
+    seen = daemon_module.Daemon.look
+
+    def look(daemon: daemon_module.Daemon) -> Seen:
+        looks.append(time.monotonic())
+        return seen(daemon)
+
+    monkeypatch.setattr(daemon_module.Daemon, "look", look)
+    with kubelet(root / "no-kubelet") as listed, running(supervisor):
+        is_now(supervisor, "ready")
+        with monkeypatch.context() as hung:
+            hung.setattr(daemon_module, "send", lambda *_, **__: None)
+            (pipes / UUID / "control").unlink()
+            is_now(supervisor, "failed", "cannot be killed")
+            assert supervisor.runs
+            listed.append(held("team/a", UUID, vgpus=1))
+            looks.clear()
+            time.sleep(2)
+            assert len(looks) <= 5
+            assert "cannot be killed, they hang in the driver: reset the GPU, or reboot" in supervisor.report.why
+        is_now(supervisor, "ready")
+
+
+def test_a_daemon_that_is_killed_since_nobody_holds_its_gpu_is_not_said_to_be_left_to_programs(
+    supervisor: DaemonSupervisor, pipes: Path, root: Path
+) -> None:
+    with kubelet(root / "no-kubelet"), running(supervisor):
+        is_now(supervisor, "ready")
+        (pipes / UUID / "control").unlink()
+        is_now(supervisor, "failed", "somebody removed the socket of the daemon, seen 5 times in a row; the next start")
+
+
+def test_a_daemon_that_makes_its_socket_late_has_lost_none(
+    gpu: Gpu, context: SupervisorContext, standin: StandIn
+) -> None:
+    standin.behave(late=2)
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, answer=0.3, look=0.6)))
+    with running(supervisor):
+        is_now(supervisor, "failed", "get_server_list: failed with 1: 'Cannot find MPS control daemon process'")
+        is_now(supervisor, "ready")
+    assert len(standin.starts()) == 1
