@@ -9,10 +9,17 @@ from console.objects import Taint
 KEEPS_OFF: Final = ("NoSchedule", "NoExecute")
 CORDONED: Final = "unschedulable"
 NOT_READY: Final = ("not-ready", "unreachable")
+# https://kubernetes.io/docs/reference/labels-annotations-taints/; others have taints of their own with the same prefix.
+LACKING: Final = (
+    *("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable", "out-of-service"),
+    *("uninitialized", "shutdown"),
+)
 # The API server has pods tolerate it that ask for CPU or memory.
 _SEEN_BY_FEW: Final = "memory-pressure"
 UNNAMED: Final = "untolerated taint(s)"  # as newer schedulers say it, and do not name them
-_OWN: Final = re.compile(r"node(?:\.cloudprovider)?\.kubernetes\.io/([a-z-]+)")
+_OWN: Final = re.compile(
+    rf"node(?:\.cloudprovider)?\.kubernetes\.io/({'|'.join((CORDONED, *NOT_READY, *LACKING))})(?![\w.-])"
+)
 _SAID: Final = re.compile(r"untolerated taint \{" + _OWN.pattern + r"[^}]*\}")
 
 

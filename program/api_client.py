@@ -59,6 +59,7 @@ def api_client(settings: client.Configuration, login: Login | None = None) -> cl
 def _loaded(settings: client.Configuration) -> dict[str, Any]:
     """Load once what the settings say of TLS; give what a pool of connections is told in place of the files."""
     if not settings.host.lower().startswith("https:"):
+        _remove_written(settings)
         return {}
     try:
         tls = _trusting(settings)
@@ -69,9 +70,13 @@ def _loaded(settings: client.Configuration) -> dict[str, Any]:
             settings.proxy_ssl_context = _trusting(settings)
     except OSError:  # ssl.SSLError is one; the first request says what is wrong, since urllib3 loads the files then
         return {}
+    _remove_written(settings)
+    return {"ssl_context": tls, **dict.fromkeys(_FILES)}
+
+
+def _remove_written(settings: client.Configuration) -> None:
     for one in filter(None, (settings.cert_file, settings.key_file)):
         remove(one)
-    return {"ssl_context": tls, **dict.fromkeys(_FILES)}
 
 
 def _trusting(settings: client.Configuration) -> ssl.SSLContext:

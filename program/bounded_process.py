@@ -5,13 +5,14 @@ import selectors
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from subprocess import PIPE, Popen, TimeoutExpired
+from subprocess import PIPE, Popen
 from typing import Final
 
 _MOST_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 65536
 _MOST_WORDS: Final = 200  # characters of what it says
-_END_SECONDS: Final = 5.0  # from the end of its output to its own
+_END_SECONDS: Final = 5.0  # from its end to that of its output
+_LOOK_SECONDS: Final = 0.02  # between two looks whether it has ended
 
 
 class ProcessError(Exception):
@@ -34,8 +35,8 @@ def output_of(
         said = bytearray()
         try:
             printed = _read(process, said, deadline=deadline, is_shown=is_shown)
-            code = process.wait(max(deadline - time.monotonic(), _END_SECONDS))
-        except (TimeoutError, TimeoutExpired):
+            code = process.wait()
+        except TimeoutError:
             raise ProcessError(f"has not ended after {within_seconds:g} s{_words(said)}") from None
         finally:
             process.kill()
@@ -46,28 +47,41 @@ def output_of(
 
 
 def _read(process: Popen[bytes], said: bytearray, *, deadline: float, is_shown: bool) -> bytes:
-    """Read until both outputs end; of what is *said* only the last is kept."""
+    """
+    Read until the program and what it prints have ended; of what is *said* only the last is kept.
+
+    A browser that it has opened may hold what it says, and even what it prints, for hours.
+    """
     printed = bytearray()
     with selectors.DefaultSelector() as outputs:
-        for stream, kept in ((process.stdout, printed), (process.stderr, said)):
-            outputs.register(stream or -1, selectors.EVENT_READ, kept)
-        while outputs.get_map():
-            ready = outputs.select(max(deadline - time.monotonic(), 0))
-            if not ready:
-                raise TimeoutError
-            for key, _ in ready:
-                piece = os.read(key.fd, _PIECE_BYTES)
-                key.data.extend(piece)
-                if not piece:
-                    outputs.unregister(key.fileobj)
-                elif key.data is said:
-                    del said[:-_PIECE_BYTES]
-                    if is_shown:
-                        sys.stderr.write(piece.decode(errors="replace"))
-                        sys.stderr.flush()
+        prints = outputs.register(process.stdout or -1, selectors.EVENT_READ, printed)
+        outputs.register(process.stderr or -1, selectors.EVENT_READ, said)
+        is_running = True
+        while is_running or prints.fd in outputs.get_map():
+            if is_running and process.poll() is not None:
+                is_running, deadline = False, min(deadline, time.monotonic() + _END_SECONDS)
+            if time.monotonic() > deadline:
+                if is_running:
+                    raise TimeoutError
+                break
+            _read_ready(outputs, said, within_seconds=_LOOK_SECONDS, is_shown=is_shown)
             if len(printed) > _MOST_BYTES:
                 raise ProcessError(f"printed more than {_MOST_BYTES} bytes")
+        _read_ready(outputs, said, within_seconds=0, is_shown=is_shown)
     return bytes(printed)
+
+
+def _read_ready(outputs: selectors.BaseSelector, said: bytearray, *, within_seconds: float, is_shown: bool) -> None:
+    for key, _ in outputs.select(within_seconds):
+        piece = os.read(key.fd, _PIECE_BYTES)
+        key.data.extend(piece)
+        if not piece:
+            outputs.unregister(key.fileobj)
+        elif key.data is said:
+            del said[:-_PIECE_BYTES]
+            if is_shown:
+                sys.stderr.write(piece.decode(errors="replace"))
+                sys.stderr.flush()
 
 
 def _words(said: bytearray) -> str:

@@ -158,7 +158,9 @@ def _first(
 def _set(settings: client.Configuration, cluster: _Cluster, directory: Path) -> None:
     settings.host = cluster.server.rstrip("/")
     if cluster.certificate_authority_data:
-        settings.ca_cert_data = b64decode(cluster.certificate_authority_data).decode("ascii")
+        settings.ca_cert_data = b64decode(cluster.certificate_authority_data).decode(
+            "ascii", "ignore"
+        )  # a comment may have more
     else:
         settings.ssl_ca_cert = of_data_or_file(None, cluster.certificate_authority, directory=directory)
     settings.verify_ssl = not cluster.insecure_skip_tls_verify

@@ -53,10 +53,11 @@ def sign_in(settings: client.Configuration, user: User, *, directory: Path, clus
         ConfigException: If that cannot be had.
         ValueError: If it is not base64 where it should be.
     """
+    headers = tuple((header, sendable(value, "the user in as")) for header, value in _headers(user))
+    login = Login(_source(user, directory, cluster), headers=headers)
     settings.cert_file = of_data_or_file(user.certificate_data, user.certificate, directory=directory)
     settings.key_file = of_data_or_file(user.key_data, user.key, directory=directory)
-    headers = tuple((header, sendable(value, "the user in as")) for header, value in _headers(user))
-    return Login(_source(user, directory, cluster), headers=headers)
+    return login
 
 
 def _source(user: User, directory: Path, cluster: dict[str, Any]) -> Callable[[], Credential]:

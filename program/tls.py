@@ -8,4 +8,6 @@ def as_kubectl(tls: ssl.SSLContext) -> ssl.SSLContext:
     # From 3.13 on Python is strict by default and wants key identifiers, which the CAs of many clusters lack, those of
     # many of EKS among them (kubernetes-client/python#2394).
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # And before 3.13 it trusts no CA in the kubeconfig that another one vouches for, nor the server's own certificate.
+    tls.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return tls

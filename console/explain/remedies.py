@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from console.taints import CORDONED, NOT_READY, node_condition, told_apart
+from console.taints import CORDONED, LACKING, NOT_READY, node_condition, told_apart
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,10 +22,6 @@ _FAILED = f"{_PAGE}#unexpectedadmissionerror"
 _DENIED = f"{_PAGE}#a-pod-is-denied"
 _CLOSED = f"{_PAGE}#a-node-takes-no-new-pods"
 _MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
-_LACKING: Final = (
-    *("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable", "out-of-service"),
-    *("uninitialized", "shutdown"),
-)
 REMEDIES: Final = (
     Remedy(
         says="more than a GPU of this node has",
@@ -162,7 +158,7 @@ REMEDIES: Final = (
             what="Kubernetes itself keeps pods off a node: if it has such GPUs, kubectl describe node says why",
             page=_CLOSED,
         )
-        for says in map(node_condition, _LACKING)
+        for says in map(node_condition, LACKING)
     ),
     Remedy(
         says="node affinity/selector",

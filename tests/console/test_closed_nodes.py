@@ -46,6 +46,7 @@ def test_what_is_free_of_a_closed_node_fits_nothing_and_its_title_says_why(
     "taints",
     [
         [taint("nvidia.com/gpu")],  # which policies have pods tolerate
+        [taint("node.kubernetes.io/gpu")],  # of an administrator, whatever the prefix
         [taint("node.kubernetes.io/memory-pressure")],  # which pods tolerate that ask for memory
         [taint("node.kubernetes.io/out-of-service", "PreferNoSchedule")],
     ],
@@ -115,6 +116,7 @@ def test_for_doctor_a_node_that_is_not_ready_is_wrong_and_one_that_somebody_cord
         (f"{LATE} {{node.kubernetes.io/not-ready: }}.", ["look at the node and its kubelet"]),
         (f"{LATE} {{node.kubernetes.io/disk-pressure: }}.", ["kubectl describe node"]),
         (f"{LATE} {{node.cloudprovider.kubernetes.io/uninitialized: true}}.", ["kubectl describe node"]),
+        (f"{LATE} {{node.kubernetes.io/gpu: }}.", ["placement.tolerations"]),
         (
             f"{LATE} {{a: b}}, {LATE} {{node.kubernetes.io/unreachable: }}.",
             ["placement.tolerations", "look at the node and its kubelet"],

@@ -28,6 +28,15 @@ class PlainCa:
         (directory / f"{name}.crt").write_bytes(made.certificate.public_bytes(Encoding.PEM))
         return made
 
+    def ca(self, directory: Path, name: str) -> "PlainCa":
+        """Make another one that this one vouches for, and write its certificate."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(name, key.public_key()).issuer_name(self.certificate.subject)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        made = PlainCa(builder.sign(self.key, hashes.SHA256()), key)
+        (directory / f"{name}.crt").write_bytes(made.certificate.public_bytes(Encoding.PEM))
+        return made
+
     def issue(self, directory: Path, name: str, *, to: str = "localhost", days: int = 1, password: bytes = b"") -> None:
         """Write certificate and key of that *name*."""
         key = ec.generate_private_key(ec.SECP256R1())

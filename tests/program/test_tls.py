@@ -3,6 +3,7 @@
 import base64
 import functools
 import json
+import shutil
 import ssl
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 from urllib3.util import create_urllib3_context
 
 from console.api_server import UnseenError
-from console.kubeconfig import connect
+from console.kubeconfig import NoClusterError, connect
 from plugin.dra.api_server import ApiError, ApiServer, path_of_node
 from plugin.simulated.api_server import SimulatedApiServer, Store
 from tests.program.certificates import PlainCa
@@ -115,6 +116,25 @@ def test_name_expiry_and_chain_of_an_api_server_are_checked(
         ask(tmp_path, serving())
 
 
+@pytest.mark.parametrize("trusted", ["middle", "tls"])
+def test_a_ca_of_another_ca_and_the_servers_own_certificate_are_trusted_alone(
+    tmp_path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch, trusted: str
+) -> None:
+    monkeypatch.undo()  # before 3.13 neither is by default
+    PlainCa.new(tmp_path, "root").ca(tmp_path, "middle").issue(tmp_path, "tls")
+    shutil.copy(tmp_path / f"{trusted}.crt", tmp_path / "ca.crt")
+    port = serving()
+    assert asked_by_view(tmp_path, port)
+    assert asked_by_plugin(tmp_path, port)
+
+
+def test_a_ca_may_have_a_comment_in_any_language(tmp_path: Path, serving: Serving) -> None:
+    PlainCa.new(tmp_path).issue(tmp_path, "tls")
+    data = base64.b64encode("# Főtanúsítvány\n".encode() + (tmp_path / "ca.crt").read_bytes()).decode()
+    trust = {"certificate-authority": None, "certificate-authority-data": data}
+    assert connect(kubeconfig=kubeconfig(tmp_path, serving(), **trust)).get(NODE)
+
+
 def test_another_name_is_expected_where_the_kubeconfig_says_so(tmp_path: Path, serving: Serving) -> None:
     PlainCa.new(tmp_path).issue(tmp_path, "tls", to="elsewhere.example")
     file = kubeconfig(tmp_path, serving(), **{"tls-server-name": "elsewhere.example"})
@@ -160,6 +180,22 @@ def test_no_file_is_left_of_a_key_that_the_kubeconfig_holds(
     api = connect(kubeconfig=kubeconfig(tmp_path, serving(wants="ca.crt"), user=user, **trust))
     assert not [*(tmp_path / "temporary").iterdir()]
     assert api.get(NODE)
+
+
+def test_nor_is_one_where_the_api_server_has_no_tls_or_a_plugin_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    PlainCa.new(tmp_path).issue(tmp_path, "client")
+    user: dict[str, object] = {"client-certificate-data": in_base64(tmp_path / "client.crt")}
+    user["client-key-data"] = in_base64(tmp_path / "client.key")
+    connect(kubeconfig=kubeconfig(tmp_path, 1, user=user, server="http://localhost:1"))
+    assert not [*(tmp_path / "temporary").iterdir()]
+    user["exec"] = {"apiVersion": "client.authentication.k8s.io/v1", "command": "false", "interactiveMode": "Never"}
+    with pytest.raises(NoClusterError, match="false failed"):
+        connect(kubeconfig=kubeconfig(tmp_path, 1, user=user))
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def in_base64(file: Path) -> str:
