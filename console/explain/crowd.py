@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 from console.denials import Created, newest
 from console.explain.likeness import Likeness, likeness
+from console.explain.troubles import Trouble
+from console.explain.wants import Wants
 from console.objects import Pod
 
 MOST: Final = 20  # pods that are explained in one answer
@@ -29,23 +31,23 @@ class _Kind:
 class Crowd:
     """As many pods as there are, of which a few are kept."""
 
-    def __init__(self, is_hit: Callable[[Pod], bool]) -> None:
-        """Tell by *is_hit* whether something is wrong with the GPU or the node of a pod."""
+    def __init__(self, troubles: Callable[[Pod], tuple[Trouble, ...]]) -> None:
+        """Tell by *troubles* what is wrong with the GPU or the node of a pod."""
         self.count = 0
         self.created: Created = {}
-        self._is_hit = is_hit
+        self._troubles = troubles
         self._first: list[Chosen] = []
         self._kinds: dict[Likeness, _Kind] = {}
 
-    def add(self, pod: Pod, content: bytes) -> None:
-        """Count a pod, and keep it if it is one of the first, or of those that matter most."""
+    def add(self, pod: Pod, content: bytes, wanted: Wants) -> None:
+        """Count a pod, and keep it if it is one of the first, or of those that matter most; *wanted* are its nodes."""
         self.count += 1
         for owner, at in newest([pod]).items():
             self.created[owner] = max(at, self.created.get(owner, at))
         one = Chosen(pod, content)
         if self.count <= MOST:
             self._first.append(one)
-        like = likeness(pod, is_hit=self._is_hit(pod))
+        like = likeness(pod, wanted, self._troubles(pod))
         kind = self._kinds.get(like)
         if kind is None:
             self._kinds[like] = _Kind(one, self.count)

@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-import msgspec
-
 from console.api_server import ApiServer, UnseenError, decoded
 from console.explain.asked import asked
 from console.explain.beside import Beside
 from console.explain.crowd import Chosen
 from console.explain.deciding import Rules, decision, rules_of_now
-from console.explain.likeness import hit, place
 from console.explain.maker import NotFoundError, find_maker
-from console.explain.pods import made_by, named
+from console.explain.pods import made_by, named, wants
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
+from console.explain.troubles import Troubles
 from console.explain.workload import own_words
 from console.look import look_at_nodes, seen_pod
 from console.owners import KINDS, MORE_KINDS
@@ -31,19 +29,6 @@ _SHORT: Final = {  # as kubectl has them
     "rs": "replicaset",
     "cj": "cronjob",
 }
-
-
-class _Toleration(msgspec.Struct, frozen=True):
-    key: str = ""
-
-
-class _WantsSpec(msgspec.Struct, frozen=True):
-    nodeSelector: dict[str, str] = {}  # noqa: N815 - as the API server spells it
-    tolerations: tuple[_Toleration, ...] = ()
-
-
-class _Wants(msgspec.Struct, frozen=True):
-    spec: _WantsSpec = _WantsSpec()
 
 
 def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None) -> Answer:
@@ -62,8 +47,8 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         subjects = _subjects(api, chosen, see(), beside)
         return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
     kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
-    places = cache(lambda: hit(see()))
-    crowds = made_by(api, namespace, kinds, plain, is_hit=lambda pod: place(pod) in places())
+    troubles = cache(lambda: Troubles(see()))
+    crowds = made_by(api, namespace, kinds, plain, troubles=lambda pod: troubles().of(pod))
     made, workload, failures = find_maker(api, kind, plain, beside=beside, crowds=crowds)
     crowd = crowds[made]
     subjects = _subjects(api, crowd.chosen, see(), beside)
@@ -100,10 +85,7 @@ def _subjects(api: ApiServer, chosen: Sequence[Chosen], seen: Seen, beside: Besi
 def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Subject:
     pod, content = one.pod, one.content
     decided = decision(content, by)
-    try:
-        wants = decoded(_Wants, content).spec
-    except UnseenError:
-        wants = _WantsSpec()
+    wanted = wants(content)
     try:
         containers = rules.slots(decoded(rules.Pod, content))
     except UnseenError:
@@ -117,8 +99,8 @@ def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Sub
         decision=None if isinstance(decided, Unseen) else decided,
         undecided=decided if isinstance(decided, Unseen) else None,
         together=together(found.grant, containers),
-        selector=wants.nodeSelector,
-        tolerates=frozenset(one.key for one in wants.tolerations),
+        selector=wanted.node_selector,
+        tolerates=wanted.tolerates,
         events=beside.events(str(pod.metadata.uid)),
         claims=beside.claims(found, content),
         quotas=beside.quotas() if found.waits else (),

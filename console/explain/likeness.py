@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from console.explain.remedies import remedies
+from console.explain.troubles import Gravity, Trouble
+from console.explain.wants import Wants
 from console.objects import Pod
-from console.seen import Seen, SeenPod
+from console.seen import SeenPod
 from policies.contract import GRANT_ANNOTATION
-
-Place = tuple[str, str, str]  # namespace and name of a pod, and its node
 
 _REVISION_LABELS: Final = ("pod-template-hash", "controller-revision-hash")
 _WORST_FIRST: Final = ("Failed", "Pending")
@@ -21,28 +21,33 @@ class Likeness(NamedTuple):
     rank: int  # the worst first
     phase: str
     is_placed: bool
-    is_hit: bool  # by what is wrong with its GPU or node
+    troubles: tuple[Trouble, ...]  # of its GPU and node
     reasons: tuple[str, ...]
     remedies: tuple[str, ...]
     revision: tuple[str, ...]
     granted: str
+    labels: tuple[str, ...]  # that a pod which waits needs its node to have
+    tolerates: frozenset[str]  # keys of taints, likewise
 
 
-def likeness(pod: Pod, *, is_hit: bool) -> Likeness:
-    """Say what is explained of a pod in the same way as of others; *is_hit*, whether its GPU or node has a trouble."""
+def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness:
+    """Say what is explained of a pod in the same way as of others; *troubles* are those of its GPU and node."""
     seen = SeenPod(pod=pod, grant=None)
     ends = tuple(ended(pod))
     phase = seen.phase
-    has_trouble = phase not in _WELL or is_hit or bool(seen.why or ends)
+    has_own = phase not in _WELL or bool(seen.why or ends)
+    gravities = (*((Gravity.STOPS,) if has_own else ()), *(one.gravity for one in troubles))
     return Likeness(
-        rank=_rank(phase, has_trouble=has_trouble),
+        rank=_rank(phase, min(gravities, default=None)),
         phase=phase,
         is_placed=bool(seen.node),
-        is_hit=is_hit,
+        troubles=troubles,
         reasons=tuple(_reasons(pod)),
         remedies=tuple(one.what for one in remedies((seen.why, *ends))),
         revision=tuple(pod.metadata.labels.get(label, "") for label in _REVISION_LABELS),
         granted=pod.metadata.annotations.get(GRANT_ANNOTATION, ""),
+        labels=wanted.labels if seen.waits else (),
+        tolerates=wanted.tolerates if seen.waits else frozenset(),
     )
 
 
@@ -55,26 +60,10 @@ def ended(pod: Pod) -> Iterator[str]:
             yield f'container "{status.name}" ended with exit code {held.exit_code}: {said or "nothing says why"}'
 
 
-def place(pod: Pod) -> Place:
-    """Say which pod it is, and where."""
-    return pod.metadata.namespace, pod.metadata.name, pod.spec.node_name
-
-
-def hit(seen: Seen) -> frozenset[Place]:
-    """Find the pods on whose GPU or node something is wrong."""
-    return frozenset(
-        (tenant.namespace, tenant.pod, node.name)
-        for node, gpu, tenant in seen.tenants()
-        if node.trouble
-        or not gpu.healthy
-        or (gpu.application_fault is not None and tenant.name in gpu.application_fault.tenants)
-    )
-
-
-def _rank(phase: str, *, has_trouble: bool) -> int:
+def _rank(phase: str, gravity: Gravity | None) -> int:
     if phase in _WORST_FIRST:
         return _WORST_FIRST.index(phase)
-    return len(_WORST_FIRST) + (0 if has_trouble else 1 + _WELL.index(phase))
+    return len(_WORST_FIRST) + (len(Gravity) + _WELL.index(phase) if gravity is None else gravity)
 
 
 def _reasons(pod: Pod) -> Iterator[str]:

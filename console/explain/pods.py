@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from console.api_server import ApiServer, decoded, path_of
+from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.explain.crowd import Chosen, Crowd
+from console.explain.troubles import Trouble
+from console.explain.wants import Placed, Wants
 from console.explain.workload import makes
 from console.objects import Object, Pod
 
@@ -23,7 +25,12 @@ def named(api: ApiServer, namespace: str, name: str) -> tuple[Chosen, ...]:
 
 
 def made_by(
-    api: ApiServer, namespace: str, kinds: Iterable[str], name: str, *, is_hit: Callable[[Pod], bool]
+    api: ApiServer,
+    namespace: str,
+    kinds: Iterable[str],
+    name: str,
+    *,
+    troubles: Callable[[Pod], tuple[Trouble, ...]],
 ) -> dict[str, Crowd]:
     """
     Read the pods that an object of this *name* made, by each of the *kinds* that it may be of.
@@ -31,15 +38,24 @@ def made_by(
     Raises:
         UnseenError: If the user may not read pods there.
     """
-    crowds = {kind: Crowd(is_hit) for kind in kinds}
+    crowds = {kind: Crowd(troubles) for kind in kinds}
     for raw in api.all(msgspec.Raw, _path(namespace)) if crowds else ():
         content = bytes(raw)
         owned = decoded(Object, content)
         if makers := [kind for kind in crowds if makes(kind, name, owned)]:
             pod = decoded(Pod, content)
+            wanted = Wants() if pod.spec.node_name else wants(content)
             for kind in makers:
-                crowds[kind].add(pod, content)
+                crowds[kind].add(pod, content, wanted)
     return crowds
+
+
+def wants(content: bytes) -> Wants:
+    """Read what chooses the nodes of a pod, from what the API server gives of it; nothing where it cannot be read."""
+    try:
+        return decoded(Placed, content).spec
+    except UnseenError:
+        return Wants()
 
 
 def _path(namespace: str) -> str:

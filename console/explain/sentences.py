@@ -123,7 +123,11 @@ def _decided(subject: Subject) -> Iterator[str]:
 
 def _place(subject: Subject) -> Iterator[str]:
     for one in subject.seen.nodes:
-        if one.name == subject.pod.node and one.state is not None and one.trouble:
+        if one.name != subject.pod.node:
+            continue
+        if one.ready is False:
+            yield f"{one.name}: it is not Ready"
+        if one.trouble and not one.silent:
             yield f"{one.name}: {one.trouble}"
     for node, gpu, tenant in subject.seen.tenants():
         if (tenant.namespace, tenant.pod, node.name) != (subject.pod.namespace, subject.pod.name, subject.pod.node):
