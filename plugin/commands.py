@@ -189,7 +189,8 @@ def recover(*, gpu: str, state_dir: Path, reason: str) -> None:
 )
 def mps(**options: Any) -> None:
     """Supervise an MPS control daemon for each GPU of this node that is shared by MPS."""
-    from plugin.mps_process import MpsSettings, run
+    from plugin.mps.settings import MpsSettings
+    from plugin.mps_process import run
 
     telemetry = _telemetry(options)
     sys.exit(run(MpsSettings(**options), telemetry))

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -14,32 +14,25 @@ from time import monotonic
 from plugin.errors import PluginError, RemovedError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.numbers import GpuNumbers, NumberOf
+from plugin.gpus.numbers import GpuNumbers
 from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
 from plugin.last_cluster import KeptPolicies
 from plugin.lifecycle import Ending, started
-from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Place
-from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.mps.settings import MpsSettings, supervisor_context
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.mps.timing import TIMING, Timing
 from plugin.mps.unreachable import PIPE_DIRECTORY
-from plugin.pod_resources.tenancy import Tenancy
-from plugin.pod_resources.tenants import OurResources
 from plugin.presence import Presence, alone
 from plugin.removal import end_if_removed, removed
 from plugin.restart import RestartNeeded
 from plugin.rpc import keep_running
-from plugin.shares.division import Division
-from plugin.shares.last_parts import LastParts
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from plugin.usage.measurement import Measurement
-from policies.cluster import Cluster
-from policies.contract import MPS, SharingStrategy
+from policies.contract import MPS
 from policies.errors import PolicyError
 from policies.reading.troubles import TroubleLog
 from program.front import FAILED, UNUSABLE, failed
@@ -47,29 +40,10 @@ from program.log import WarnOnce, start_logging
 
 _log = logging.getLogger(__name__)
 
-_MODES_FILE = "compute-modes.json"
 _LOOKED_AT_SECONDS = 1.0  # _cluster.yaml, likewise
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _IN_CEILINGS = "ceilings count the last good policy, or a whole GPU where none is known"
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MpsSettings:
-    """The options of `gpu-share mps`."""
-
-    policies: Path  # directory of policy files
-    state_dir: Path  # directory in which this node's parts publish their state
-    lib_dir: Path  # directory of what outlives a restart of the machine
-    log_dir: Path  # directory of the logs that NVIDIA's programs write; not in memory, as the former can be
-    pod_resources: Path  # the kubelet's socket that says who holds what
-    pod_name: str  # of the pod that this runs in, "" if in none: the kubelet is believed once it lists that
-    strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
-    node_name: str  # as `nodes` in _cluster.yaml names it
-    container_logs: Path  # directory of the links to the logs of all containers, whose names say which is which
-    control: str  # the program nvidia-cuda-mps-control, by name or path
-    multi_user: bool  # one server for the users of all tenants
-    wait_for_gpus: bool  # False ends with an error where there are no GPUs
 
 
 def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, timing: Timing = TIMING) -> int:
@@ -111,7 +85,7 @@ class _Process:
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
         self._restart = RestartNeeded(cluster, node_name=name)
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
-        self._supervisor = Supervisor(_context(settings, cluster, number_of, timing))
+        self._supervisor = Supervisor(supervisor_context(settings, cluster, number_of, timing))
 
     def needs_restart(self) -> bool:
         """Whether `_cluster.yaml` says something else by now that a start takes up."""
@@ -191,32 +165,6 @@ class _Process:
         )
         if not gpus:
             _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
-
-
-def _context(settings: MpsSettings, cluster: Cluster, number_of: NumberOf, timing: Timing) -> SupervisorContext:
-    boot, parts = boot_id(), LastParts(settings.state_dir)
-    ours = partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, parts))
-    return SupervisorContext(
-        place=Place(
-            pipe_directory=Path(cluster.mps.pipe_directory),
-            log_directory=settings.log_dir,
-            program=settings.control,
-            multi_user=settings.multi_user,
-        ),
-        state_dir=settings.state_dir,
-        boot_id=boot,
-        modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
-        tenancy=Tenancy(settings.pod_resources, ours, own_pod=settings.pod_name, bindings=parts.bindings),
-        parts=parts,
-        timing=timing,
-        container_logs=settings.container_logs,
-        device_of=lambda newest, gpu: Division(newest, node_name=settings.node_name, number_of=number_of).device(gpu),
-    )
-
-
-def _other_names(cluster: Cluster, parts: LastParts) -> frozenset[str]:
-    """Name the resources that something is held as, and that `_cluster.yaml` had before, or has since this start."""
-    return frozenset(name for name in parts.resources() if not cluster.is_ours(name))
 
 
 def _discovered(settings: MpsSettings, process: _Process, ending: Ending, presence: Presence) -> Discovered | None:

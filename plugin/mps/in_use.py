@@ -1,7 +1,7 @@
 """Which GPUs containers hold shares of by MPS, or may, by all that is known."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import Tenant
@@ -20,13 +20,8 @@ class GpusInUse:
 
     def held(self, uuids: frozenset[str]) -> frozenset[str]:
         """Name those of which a container has a share by MPS, or may: the kubelet does not say, or nobody where."""
-        tenants = self._tenancy.read()
-        known = self._known(tenants or ())
-        if tenants is None or known is None:
-            return uuids
-        return frozenset(
-            uuid for uuid in uuids if uuid in known or any(one.has_share_by_mps_of(uuid) for one in tenants)
-        )
+        found = self._among(uuids, self._tenancy.read())
+        return uuids if found is None else found
 
     def of(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
         """
@@ -40,20 +35,27 @@ class GpusInUse:
         if not uuids:
             return uuids
         tenants = self._tenancy.read_or_known()
-        known = self._known(tenants or ())
-        if tenants is None or known is None:  # which is not nobody: the record of the modes stays for a later end
+        kept = self._among(uuids, tenants)
+        if tenants is None or kept is None:  # which is not nobody: the record of the modes stays for a later end
             reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
             _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
             return uuids
-        held = {uuid: [one.name for one in tenants if one.has_share_by_mps_of(uuid)] for uuid in uuids}
-        kept = frozenset(uuid for uuid in uuids if uuid in known or held[uuid])
         for uuid in sorted(kept):
             _log.log(
                 level,
                 "compute mode stays exclusive while containers hold shares: restored when they have ended",
-                extra={"gpu": uuid, "tenants": held[uuid]},
+                extra={"gpu": uuid, "tenants": [one.name for one in tenants if one.has_share_by_mps_of(uuid)]},
             )
         return kept
+
+    def _among(self, uuids: frozenset[str], tenants: Sequence[Tenant] | None) -> frozenset[str] | None:
+        """Name those that *tenants* have a share of, or others beside them; None where that is not known."""
+        known = self._known(tenants or ())
+        if tenants is None or known is None:
+            return None
+        return frozenset(
+            uuid for uuid in uuids if uuid in known or any(one.has_share_by_mps_of(uuid) for one in tenants)
+        )
 
     def _known(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
         """

@@ -9,7 +9,7 @@ LOST_SECONDS = 60.0  # for which there is none, once it is used up
 ALL_SECONDS = 1.0  # likewise, by all callers together: more than one alone can use up
 SCARCE_SECONDS = 0.15  # for each, once all together have used up theirs
 SCARCE_FORGIVEN_RATIO = 0.02  # likewise
-_ALL = "\0"  # together, but those who have lost it
+_ALL = object()  # together, but those who have lost it; no caller's name
 _MOST_CALLERS = 256  # before those that are forgiven are forgotten
 
 

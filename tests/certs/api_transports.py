@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 from kubernetes import client
 from kubernetes.client.rest import RESTResponse
 
 from tests.certs.simulated_api_server import SimulatedApiServer
+from tests.serving import serving
 
 
 @dataclass
@@ -76,13 +76,5 @@ def over_http(server: SimulatedApiServer) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.server_port}"
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"http://127.0.0.1:{port}"

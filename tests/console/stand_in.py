@@ -9,11 +9,12 @@ from email.message import Message
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
+
+from tests.serving import serving
 
 Object = dict[str, Any]
 Reply = tuple[int, bytes]
@@ -123,16 +124,8 @@ def _parts(content: bytes, *, drips: bool) -> Iterator[bytes]:
 @contextmanager
 def serve(known: StandIn, directory: Path) -> Iterator[Path]:
     """Serve *known* on this machine, and yield a kubeconfig that leads to it."""
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, known))
-    listening.daemon_threads = True
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield _kubeconfig(directory, listening.server_port)
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, known))) as port:
+        yield _kubeconfig(directory, port)
 
 
 def _kubeconfig(directory: Path, port: int) -> Path:

@@ -1,11 +1,9 @@
 """The API server is asked by the proxy by which kubectl asks it."""
 
-import socket
 import socketserver
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +16,8 @@ from tests.console.conftest import Served
 from tests.console.kubeconfigs import changed
 from tests.console.objects import cluster, gpu, state
 from tests.console.stand_in import StandIn
+from tests.program.tunnel import lead
+from tests.serving import serving
 
 A, B = state(gpu(), on="gpu-a"), state(gpu(), on="gpu-b")
 
@@ -89,25 +89,7 @@ def socks(asked: list[bytes]) -> Iterator[str]:
             assert kind == 3  # a name
             asked.append(self.rfile.read(length))
             (port,) = struct.unpack("!H", self.rfile.read(2))
-            with socket.create_connection(("127.0.0.1", port)) as server:
-                self.wfile.write(b"\x05\x00\x00\x01" + bytes(6))
-                answers = Thread(target=_copied, args=[server, self.connection])
-                answers.start()
-                _copied(self.connection, server)
-                answers.join()
+            lead(self.connection, port, said_first=b"\x05\x00\x00\x01" + bytes(6))
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def _copied(source: socket.socket, target: socket.socket) -> None:
-    while data := source.recv(65536):
-        target.sendall(data)
-    target.shutdown(socket.SHUT_WR)
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"127.0.0.1:{port}"

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from cryptography import x509
@@ -17,6 +16,7 @@ from kubernetes import client
 
 from program.api_client import api_client
 from program.login import Credential, Login
+from tests.serving import serving
 
 
 def certificate(directory: Path, name: str) -> Path:
@@ -59,22 +59,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(own: Path, *known: Path) -> Iterator[str]:
+def knowing(own: Path, *known: Path) -> Iterator[str]:
+    """Serve over TLS, and want a certificate of those that are known; yield the address."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own)
     context.verify_mode = ssl.CERT_REQUIRED
     for one in known:
         context.load_verify_locations(one)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.daemon_threads = True
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with serving(server) as port:
+        yield f"https://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("has_static_key", [True, False])
@@ -82,7 +77,7 @@ def test_each_connection_shows_the_certificate_that_is_valid_then(tmp_path: Path
     own, ann, bob = (certificate(tmp_path, name) for name in ("own", "ann", "bob"))
     now, shown = [1000.0], iter((ann, bob, bob))
     login = Login(lambda: Credential(certificate=next(shown).read_bytes(), due=now[0] + 60), clock=lambda: now[0])
-    with serving(own, ann, bob) as address:
+    with knowing(own, ann, bob) as address:
         settings = client.Configuration(host=address)
         settings.ssl_ca_cert = str(own)
         if has_static_key:

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
+from tests.serving import serving
+
 
 @contextmanager
 def tunnel(pair: tuple[Path, Path] | None) -> Iterator[tuple[int, list[str]]]:
@@ -19,26 +21,25 @@ def tunnel(pair: tuple[Path, Path] | None) -> Iterator[tuple[int, list[str]]]:
             asked.append(self.rfile.readline().split()[1].decode())
             while self.rfile.readline().strip():
                 pass
-            with socket.create_connection(("127.0.0.1", int(asked[-1].rpartition(":")[2]))) as server:
-                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-                answers = Thread(target=_copied, args=[server, self.connection])
-                answers.start()
-                _copied(self.connection, server)
-                answers.join()
+            lead(self.connection, int(asked[-1].rpartition(":")[2]), said_first=b"HTTP/1.1 200 OK\r\n\r\n")
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        if pair:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(*pair)
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server.server_address[1], asked
-        finally:
-            server.shutdown()
-            thread.join()
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    if pair:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(*pair)
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    with serving(server) as port:
+        yield port, asked
+
+
+def lead(client: socket.socket, port: int, *, said_first: bytes) -> None:
+    """Lead a client to a port of this machine, once it was answered, until either has ended."""
+    with socket.create_connection(("127.0.0.1", port)) as server:
+        client.sendall(said_first)
+        answers = Thread(target=_copied, args=[server, client])
+        answers.start()
+        _copied(client, server)
+        answers.join()
 
 
 def _copied(source: socket.socket, target: socket.socket) -> None:

@@ -24,7 +24,7 @@ QUICK_COMMAND = """
 import sys
 from pathlib import Path
 from plugin.mps_process import run
-from plugin.mps_process import MpsSettings
+from plugin.mps.settings import MpsSettings
 from plugin.mps.timing import Timing
 policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(

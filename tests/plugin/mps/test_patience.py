@@ -75,6 +75,14 @@ def test_whoever_has_used_it_up_has_waited_for_that_long(spent: list[tuple[str, 
         assert not patience.is_lost(caller, now_seconds=now) or total[caller] >= SCARCE_SECONDS
 
 
+def test_no_name_of_a_caller_stands_for_all_of_them() -> None:
+    patience = Patience()
+    kept_waiting(patience, "a", of_the_time=1.0, during=10)
+    assert not any(patience.is_lost(name, now_seconds=10.0) for name in ("", "\0", "b"))
+    patience.spend("b", 1.0, now_seconds=10.0)
+    assert not patience.is_lost("\0", now_seconds=10.0)
+
+
 def test_any_number_of_callers_takes_no_more_memory_than_those_of_a_minute() -> None:
     patience = Patience()
     for number in range(10_000):

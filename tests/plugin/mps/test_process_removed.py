@@ -31,6 +31,15 @@ def pids(bench: Bench) -> dict[str, int]:
     return {Path(one.directory).name: one.pid for one in alive(bench.pipes) if one.role == "daemon"}
 
 
+def pipes_behind_a_mount(bench: Bench) -> Path:
+    """Let the program have its pipe directory where a directory of the node is to be mounted, and give that."""
+    host, bench.pipes = bench.root / "host", bench.root / "mount"
+    for one in (host, bench.pipes):
+        one.mkdir()
+    bench.cluster()
+    return host
+
+
 @needs_mounts
 def test_where_the_nodes_directory_was_removed_it_ends_once_nobody_holds_a_share(bench: Bench, start: Start) -> None:
     host, bench.state_dir = bench.state_dir, bench.root / "mount"
@@ -110,10 +119,7 @@ def test_where_the_nodes_directory_was_removed_it_waits_for_no_gpus(bench: Bench
 
 @needs_mounts
 def test_where_the_pipe_directory_was_removed_it_ends_once_nobody_holds_a_share(bench: Bench, start: Start) -> None:
-    host, bench.pipes = bench.root / "host", bench.root / "mount"
-    for one in (host, bench.pipes):
-        one.mkdir()
-    bench.cluster()
+    host = pipes_behind_a_mount(bench)
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as listed:
         running = start(before=mounted(host, bench.pipes))
         bench.is_now("ready", A, B)
@@ -138,10 +144,7 @@ def test_where_the_pipe_directory_was_removed_it_ends_once_nobody_holds_a_share(
 def test_where_the_pipe_directory_was_removed_it_ends_once_no_daemon_of_what_is_held_is_left(
     bench: Bench, start: Start
 ) -> None:
-    host, bench.pipes = bench.root / "host", bench.root / "mount"
-    for one in (host, bench.pipes):
-        one.mkdir()
-    bench.cluster()
+    host = pipes_behind_a_mount(bench)
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5), held("team/b", B, vgpus=1)):
         running = start(before=mounted(host, bench.pipes))
         bench.is_now("ready", A, B)
