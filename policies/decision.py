@@ -10,9 +10,9 @@ from policies.contract import DRA, MILLI_PER_GPU, MIRROR_ANNOTATION, MPS, PARTIT
 from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
 from policies.frameworks.command_line import steps_beside
-from policies.frameworks.expansion import Allowance
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
 from policies.kind import Kind

@@ -11,7 +11,7 @@ from policies.changes import ReplaceArgument
 from policies.contract import SHARE_FRACTION, SHARE_MEMORY_MIB
 from policies.denial import Findings
 from policies.errors import quoted
-from policies.frameworks.expansion import Allowance
+from policies.frameworks.allowance import Allowance
 from policies.pod import Slot
 
 # Two dollars are how one is written: $$(GPU_SHARE_FRACTION) is no variable.

@@ -10,9 +10,9 @@ from policies.contract import (
 )
 from policies.denial import Findings
 from policies.errors import quoted
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance
 from policies.frameworks.judge import OwnValue
 from policies.frameworks.memory import Advice, Wish, advise
 from policies.pod import Pod, Slot, named

@@ -4,9 +4,9 @@ from console.objects import Container
 from policies import pod as rules
 from policies.contract import TIME_SLICING
 from policies.denial import DeniedError
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance
 from policies.frameworks.memory import Wish, advise
 
 

@@ -9,10 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
 from policies.contract import SHARE_FRACTION, is_reserved
-from policies.denial import DeniedError
+from policies.frameworks.allowance import Allowance
 from policies.pod import Container, Variable
 
 # In place of what admission cannot read. No argument and no variable of a process can hold the character NUL.
@@ -22,117 +20,12 @@ A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot be
 A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
-MOST_EXPANDED: Final = 128 * 1024  # characters that references may make in one pod
-MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
-MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 8300  # of about a microsecond, in which shells' texts are read, in one pod
-MOST_COPIED: Final = 256 * 1024  # characters of values that become words as they are, at less cost, in one pod
-LEAST_STEPS: Final = 800  # in a large one, the rest of which takes time beside
-MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
-
-CHARACTERS_OF_STEP: Final = 32  # that are made, or that patterns look at
-CHARACTERS_OF_COPY: Final = 256  # that are looked at and taken over, but not one by one
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
 _KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
-
-
-class UnreadableError(Exception):
-    """A shell's text is not of the grammar that is read, or it would take too long."""
-
-
-class Allowance:
-    """
-    What one pod may still have: references, the text that they make, memory settings, and text that comes back.
-
-    And how long its shells' texts are read, by what is made of them: commands, words and characters, not time.
-    """
-
-    __slots__ = ("_characters", "_copied", "_references", "_rewritten_bytes", "_settings", "_steps")
-
-    def __init__(self, steps_beside: int = 0) -> None:
-        """Begin with a pod the rest of which, beside shells' texts, takes as long as so many steps."""
-        self._characters = MOST_EXPANDED
-        self._copied = MOST_COPIED
-        self._references = MOST_REFERENCES
-        self._rewritten_bytes = MOST_REWRITTEN
-        self._settings = MOST_SETTINGS
-        self._steps = max(MOST_STEPS - steps_beside, LEAST_STEPS)
-
-    def read(self, text: str, signs: Sequence[str] = ("$",)) -> None:
-        """
-        Count the references that *text* may have, each of which begins with one of *signs*.
-
-        Raises:
-            DeniedError: If there are more than in any real pod.
-        """
-        self._references -= sum(map(text.count, signs))
-        if self._references < 0:
-            what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
-            raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
-
-    def count_setting(self) -> None:
-        """
-        Count what may be a memory setting of a framework.
-
-        Raises:
-            DeniedError: If there are more than in any real pod.
-        """
-        self._settings -= 1
-        if self._settings < 0:
-            what = f"The pod makes memory settings of frameworks more than {MOST_SETTINGS} times"
-            raise DeniedError("PodTooLarge", what, "Make each of them once")
-
-    def work(self, steps: int = 1) -> None:
-        """
-        Count steps in which shells' texts are read, one for each token.
-
-        Raises:
-            UnreadableError: If they are more than any real pod takes.
-        """
-        self._steps -= steps
-        if self._steps < 0:
-            raise UnreadableError
-
-    def copy(self, characters: int) -> None:
-        """Count *characters* that are taken over as they are; raises UnreadableError as `work` does."""
-        cheap = min(characters, self._copied)
-        self._copied -= cheap
-        self.work(cheap // CHARACTERS_OF_COPY + (characters - cheap) // CHARACTERS_OF_STEP)
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether shells' texts are left that could not be read for their length."""
-        return self._steps < 0
-
-    def write(self, value: str) -> str:
-        """
-        Count what a reference makes.
-
-        Raises:
-            DeniedError: If it is more than any real pod has.
-        """
-        self._characters -= len(value)
-        if self._characters < 0:
-            what = f"The references in the pod's words and variables make more than {MOST_EXPANDED} characters"
-            raise DeniedError("PodTooLarge", what, "Write fewer of them")
-        return value
-
-    def rewrite(self, text: str) -> str:
-        """
-        Count a text of the pod's own that is written anew, so that all of it is in the answer.
-
-        Raises:
-            DeniedError: If it is more than any real pod has.
-        """
-        self._rewritten_bytes -= len(msgspec.json.encode(text))
-        if self._rewritten_bytes < 0:
-            what = f"More than {MOST_REWRITTEN // 1024} KiB of its arguments and variables would have to be changed"
-            raise DeniedError("PodTooLarge", what, "Set the share's fraction in shorter ones")
-        return text
 
 
 class Variables:

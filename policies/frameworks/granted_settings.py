@@ -6,10 +6,10 @@ import msgspec
 
 from policies.changes import AddVariable, AppendArgument, ReplaceVariable
 from policies.denial import DeniedError
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework
 from policies.frameworks.memory import Wish, advise
 from policies.pod import Container

@@ -8,10 +8,10 @@ import msgspec
 
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
 from policies.contract import MILLI_PER_GPU, MPS, GrantStrategy
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets

@@ -8,8 +8,9 @@ anybody's.
 from collections.abc import Iterable, Iterator
 
 from policies.changes import AddVariable, ReplaceVariable
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.command_line import CommandLine
-from policies.frameworks.expansion import Allowance, Variables
+from policies.frameworks.expansion import Variables
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_variables import in_environment
 from policies.frameworks.own_words import Words

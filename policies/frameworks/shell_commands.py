@@ -4,8 +4,9 @@ import re
 from itertools import chain
 from typing import Final
 
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import SHELLS
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.builtins import DECLARING, computed, emptied, given, is_name, numbers_set, positional
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import (

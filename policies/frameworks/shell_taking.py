@@ -6,8 +6,9 @@ from functools import cache
 from itertools import chain, pairwise
 from typing import Final
 
+from policies.frameworks.allowance import CHARACTERS_OF_STEP
 from policies.frameworks.command_line import SHELLS, unwrapped
-from policies.frameworks.expansion import CHARACTERS_OF_STEP, Variables
+from policies.frameworks.expansion import Variables
 from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords

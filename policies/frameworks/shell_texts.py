@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError, Variables
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, Variables
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.names import RUN_BY_SHELLS

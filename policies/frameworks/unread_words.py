@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways

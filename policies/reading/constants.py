@@ -9,11 +9,11 @@ from policies.cluster import Cluster
 from policies.contract import MPS, VgpuStrategy
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Constant, Spelling
 from policies.frameworks.judge import OwnValue
 from policies.frameworks.memory import Wish, advise

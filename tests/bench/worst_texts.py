@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from policies.frameworks.allowance import MOST_EXPANDED
 from policies.frameworks.catalogue import BUILT_IN
-from policies.frameworks.expansion import MOST_EXPANDED
 from policies.frameworks.settings import SettingIndex
 from policies.size import MOST_SHARES
 from tests.policies.pods import container, pod

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from policies.denial import MOST_CHANGES
-from policies.frameworks.expansion import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
+from policies.frameworks.allowance import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
 from policies.size import (
     LONGEST_TEXT,
     MOST_CONTAINERS,

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.script import Assignment, Command, Literal, Number, Part, Script
 from policies.frameworks.shell.signs import names_of_numbers, sets_computed

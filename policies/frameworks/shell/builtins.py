@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import ANYTHING, UNREAD
 from policies.frameworks.shell.script import Assignment, Command, Literal, Word
 from policies.frameworks.shell.signs import names_of_numbers
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.tools import runs_another
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain

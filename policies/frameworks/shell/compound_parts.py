@@ -4,7 +4,7 @@ import re
 from itertools import islice
 from typing import NamedTuple
 
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.shell.script import Command
 
 # Behind && and || in [[ ]], which dash takes for commands: `-n x`, `x == y`, `! -f x`.

@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING
 from policies.frameworks.shell.certainty import Certainty
 from policies.frameworks.shell.compound_parts import commands_of_dash
 from policies.frameworks.shell.definitions import Definitions

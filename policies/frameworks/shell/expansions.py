@@ -8,7 +8,8 @@ looked at once, and counted: there are at most so many of them.
 import re
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.arithmetic import DEEPEST
 from policies.frameworks.shell.quotes import QuoteReader
 from policies.frameworks.shell.script import (

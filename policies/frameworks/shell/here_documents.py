@@ -1,6 +1,6 @@
 """The here-documents of a shell's text: what commands read from the lines that follow."""
 
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.shell.compound_parts import HereDocument
 from policies.frameworks.shell.compounds import CompoundReader
 from policies.frameworks.shell.reading import Counts

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import SHELLS
-from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.rest import SPACE
 
 LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment

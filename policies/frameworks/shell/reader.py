@@ -8,7 +8,8 @@ read at all.
 import re
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.redirections import REDIRECTION, RedirectionReader

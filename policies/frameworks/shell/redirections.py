@@ -2,7 +2,7 @@
 
 import re
 
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.shell.compound_parts import here_document
 from policies.frameworks.shell.here_documents import HereDocumentReader
 from policies.frameworks.shell.script import Here, Literal

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from policies.frameworks.expansion import CHARACTERS_OF_COPY, CHARACTERS_OF_STEP
+from policies.frameworks.allowance import CHARACTERS_OF_COPY, CHARACTERS_OF_STEP
 from policies.frameworks.shell.plain_words import BETWEEN, POSSIBLE
 
 _STEPS_OF_RUN: Final = 3  # of words that stand behind each other, beside those of their characters

@@ -4,7 +4,8 @@ import re
 import sys
 from typing import Final
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.script import Literal, Word
 
 # Where each branch begins with one sign, the engine skips to these.

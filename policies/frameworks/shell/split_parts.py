@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Part, Reference
 

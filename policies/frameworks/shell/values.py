@@ -4,14 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, product
 from typing import Final
 
-from policies.frameworks.expansion import (
-    A_VALUE,
-    ANYTHING,
-    CHARACTERS_OF_STEP,
-    UNREAD,
-    UnreadableError,
-    Variables,
-)
+from policies.frameworks.allowance import CHARACTERS_OF_STEP, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest

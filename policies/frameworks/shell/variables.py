@@ -9,17 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.expansion import (
-    A_NAME,
-    A_VALUE,
-    ANYTHING,
-    CHARACTERS_OF_COPY,
-    CHARACTERS_OF_STEP,
-    TOLD,
-    UNREAD,
-    UnreadableError,
-    Variables,
-)
+from policies.frameworks.allowance import CHARACTERS_OF_COPY, CHARACTERS_OF_STEP, UnreadableError
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD, Variables
 from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells, may_be_handed_in
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL
 from policies.frameworks.shell.several import MOST_VALUES

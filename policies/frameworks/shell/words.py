@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.expansions import DOLLAR, ExpansionReader
 from policies.frameworks.shell.script import Literal, Part, Script, Word
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
+from policies.frameworks.allowance import Allowance
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import Allowance, Variables
+from policies.frameworks.expansion import Variables
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Container

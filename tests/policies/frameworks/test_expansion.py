@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, Allowance, Variables
+from policies.frameworks.allowance import Allowance
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, Variables
 from policies.pod import Container
 
 ENV = [

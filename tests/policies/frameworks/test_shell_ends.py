@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policies.frameworks.expansion import MOST_STEPS, Allowance, UnreadableError
+from policies.frameworks.allowance import MOST_STEPS, Allowance, UnreadableError
 from policies.frameworks.shell.command_words import Call
 from policies.frameworks.shell.reader import script_of
 from tests.policies.frameworks.recorder import Recorder, looked_at

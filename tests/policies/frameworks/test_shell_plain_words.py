@@ -4,7 +4,8 @@ import time
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policies.frameworks.expansion import Allowance, Variables
+from policies.frameworks.allowance import Allowance
+from policies.frameworks.expansion import Variables
 from policies.frameworks.shell.plain_words import in_plain_words
 from policies.pod import Container, Variable
 

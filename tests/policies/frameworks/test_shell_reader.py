@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.allowance import UnreadableError
+from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.command_words import CommandWords
 from policies.frameworks.shell.reader import script_of
 from tests.policies.frameworks.recorder import ENV, read, recorded
