@@ -1,13 +1,12 @@
 """How much one pod may ask of admission: references, settings, and steps in which its texts are read."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from policies.denial import DeniedError
 
-MOST_EXPANDED: Final = 128 * 1024  # characters that references may make in one pod
+MOST_EXPANDED: Final = 96 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
 MOST_STEPS: Final = 8300  # of about a microsecond, in which shells' texts are read, in one pod
@@ -41,14 +40,14 @@ class Allowance:
         self._settings = MOST_SETTINGS
         self._steps = max(MOST_STEPS - steps_beside, LEAST_STEPS)
 
-    def read(self, text: str, signs: Sequence[str] = ("$",)) -> None:
+    def read(self, references: int) -> None:
         """
-        Count the references that *text* may have, each of which begins with one of *signs*.
+        Count *references* that a text may have.
 
         Raises:
             DeniedError: If there are more than in any real pod.
         """
-        self._references -= sum(map(text.count, signs))
+        self._references -= references
         if self._references < 0:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
             raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")

@@ -24,9 +24,13 @@ _MOST_MENTIONS = 4  # of a program in one text
 _LONGEST_BEFORE = 96  # characters in front of it
 _ENDS_WORD = frozenset(" \t\n;&|()`'\"")
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
+_WORD_BACKWARDS = re.compile(rf"\s+([^{_BEFORE_WORD}]*)")
+_ANYWHERE = ("", "python")  # the word in front of a program of one word, and what options of its own may stand behind
 _NAMING = re.compile("command -[vV]")
 _SEPARATOR = re.compile(r"[;&|(){}`\n]")
 _WILDCARDS = frozenset("*?[")
+
+_Ranked = tuple[int, str, Framework]  # a program, the first of which counts
 
 
 class Catalogue:
@@ -50,8 +54,11 @@ class Catalogue:
                     self._globs.append((_image_pattern(image), (rank, framework)))
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
-        programs = chain.from_iterable(self._programs.values())
-        self._by_last_word = [(program.rpartition(" ")[2], program, framework) for program, framework in programs]
+        self._by_last_word: dict[str, dict[str, list[_Ranked]]] = {}  # and by the one in front of it
+        for rank, (program, framework) in enumerate(chain.from_iterable(self._programs.values())):
+            front, _, last = program.rpartition(" ")
+            by_front = self._by_last_word.setdefault(last, {})
+            by_front.setdefault(_word_in_front(f"{front} "), []).append((rank, program, framework))
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
@@ -90,13 +97,16 @@ class Catalogue:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
-        mentions: dict[str, list[str]] = {}  # many programs of a cluster may end in the same word, such as `serve`
-        for last, program, framework in self._by_last_word:
-            if last not in mentions:
-                mentions[last] = _mentions(last, texts) if last in together else []
-            if mentions[last] and _starts(program, mentions[last]):
-                return framework
-        return None
+        mentioned = (
+            (ranked, before)
+            for last, by_front in self._by_last_word.items()  # many end in the same word, such as `serve`
+            if last in together
+            for before in _mentions(last, texts)
+            for front in {_word_in_front(before), *_ANYWHERE}
+            for ranked in by_front.get(front, ())
+        )
+        in_order = sorted(mentioned, key=lambda one: one[0][0])
+        return next((framework for (_, program, framework), before in in_order if _starts(program, before)), None)
 
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
@@ -104,7 +114,7 @@ class Catalogue:
         ways = (
             one
             for one in framework.other_programs
-            if line.starts(one) or _starts(one, _mentions(one.rpartition(" ")[2], texts))
+            if line.starts(one) or any(_starts(one, before) for before in _mentions(one.rpartition(" ")[2], texts))
         )
         return next(ways, "")
 
@@ -148,15 +158,20 @@ def _mentions_in(text: str, word: str) -> Iterator[str]:
         at = text.find(word, end)
 
 
-def _starts(program: str, mentions: Iterable[str]) -> bool:
+def _word_in_front(before: str) -> str:
+    """Return the last word of what stands *before* another; "" if no space is between them."""
+    match = _WORD_BACKWARDS.match(before[::-1])
+    return match[1][::-1] if match else ""
+
+
+def _starts(program: str, before: str) -> bool:
     """
     Whether a command starts *program*, itself or by what is no tool: `uv run`, `exec nohup`.
 
-    *mentions* are what stands before its last word.
+    *before* is what stands before the program's last word.
     """
-    in_front = program.rpartition(" ")[0].rpartition(" ")[2]
-    matches = (_leading(program).search(before) for before in mentions if in_front in before)
-    return any(match and not _is_named(match.string[: match.start()]) for match in matches)
+    match = _leading(program).search(before)
+    return match is not None and not _is_named(before[: match.start()])
 
 
 def _is_named(before: str) -> bool:

@@ -20,7 +20,6 @@ A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot be
 A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
-_OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
@@ -31,7 +30,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "copy", "work")
+    __slots__ = ("_allowance", "_container", "_found", "_prefixes", "_texts", "_told", "_values", "copy", "work")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
@@ -41,6 +40,7 @@ class Variables:
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []
         self._told: dict[str, str] = {}
+        self._found: dict[str, str | None] = {}  # what names were looked up for, since they come again and again
 
     def in_words(self, text: str) -> str:
         """Expand a word of `command` or `args`."""
@@ -53,6 +53,11 @@ class Variables:
 
     def of(self, name: str) -> str | None:
         """Return the value of the variable *name*; None if nobody sets it, as far as the pod says."""
+        if name not in self._found:
+            self._found[name] = self._look_up(name)
+        return self._found[name]
+
+    def _look_up(self, name: str) -> str | None:
         if is_reserved(name):  # the pod's own is denied or removed, and the device plugin sets it
             if self._may_come_from_all(name):
                 return ANYTHING
@@ -65,6 +70,7 @@ class Variables:
     def tell(self, name: str, value: str) -> None:
         """Take note of a variable that is set for the container."""
         self._told[name] = value
+        self._found.pop(name, None)
 
     def values(self) -> Sequence[str]:
         """Return what the variables hold."""
@@ -88,7 +94,7 @@ class Variables:
 
     def read(self, text: str) -> None:
         """Count the references of a shell's text."""
-        self._allowance.read(text)
+        self._allowance.read(text.count("$"))
 
     @property
     def is_spent(self) -> bool:
@@ -99,12 +105,16 @@ class Variables:
         if self._values is not None:
             return
         values: dict[str, str] = {}
+
+        def value_before(name: str) -> str | None:
+            if name in values:
+                return values[name]
+            return ANYTHING if self._may_come_from_all(name) else None
+
         for variable in self._container.env or ():
             text = variable.value or ""
             if "$(" in text or "$$" in text:
-                text = self._expand(
-                    text, lambda name: values.get(name, ANYTHING if self._may_come_from_all(name) else None)
-                )
+                text = self._expand(text, value_before)
             elif not text:
                 text = _source(variable)
             self._texts.append(text)
@@ -113,7 +123,13 @@ class Variables:
         self._values = values
 
     def _expand(self, text: str, value_of: Callable[[str], str | None]) -> str:
-        self._allowance.read(text, _OF_KUBELET)
+        references, dollars = text.count("$("), text.count("$$")
+        self._allowance.read(references + dollars)
+        if references == 1 and not dollars:  # as in almost every text that has one
+            before, _, behind = text.partition("$(")
+            name, is_one, behind = behind.partition(")")
+            value = value_of(name) if is_one else None
+            return text if value is None else f"{before}{self._allowance.write(value)}{behind}"
         end = text.rfind(")") + 1  # behind it nothing is a reference, and looking for one would never end
 
         def replaced(match: re.Match[str]) -> str:

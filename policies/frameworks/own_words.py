@@ -71,7 +71,7 @@ class Words:
     def _in_texts(self, texts: list[str], hooks: list[list[str]], unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what the texts set, and what in them cannot be read."""
         read = str if self._line.runs_through_shell else _unescaped
-        of_words = (unread.plain(read(text)) for text in dict.fromkeys(texts))
+        of_words = unread.plain_of(map(read, dict.fromkeys(texts)))
         of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
         plain = joined(chain(of_words, of_hooks))
         # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.

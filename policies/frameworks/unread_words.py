@@ -6,8 +6,8 @@ known to be none, since wrappers and scripts cannot be listed. A word is read as
 """
 
 import re
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
@@ -16,6 +16,7 @@ from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
 from policies.frameworks.shell.names import RUN_BY_SHELLS
+from policies.frameworks.shell.plain_words import BETWEEN
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import (
     ALL,
@@ -62,6 +63,14 @@ class UnreadWords(ShellCommands):
             self._find("")  # every text of the container may do something else
         elif name in RUN_BY_SHELLS:
             self._settle(["eval", text], given=[ANYTHING])
+
+    def plain_of(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yield the words of *texts*; where they are too long to be read, of several in one."""
+        for is_known, some in groupby(texts, self._plain.__contains__):
+            if is_known or not self._of_container.is_spent:
+                yield from map(self.plain, some)
+            else:  # no text sets a variable for another
+                yield self.plain(f" {BETWEEN} ".join(some))
 
     def _settle(self, words: Sequence[str], given: Sequence[str] = ()) -> None:
         """Read a command line again and again, until nothing more is set in it, or nothing can be worse."""

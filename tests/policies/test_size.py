@@ -171,9 +171,9 @@ def test_references_may_make_so_much_text_and_no_more() -> None:
         env += [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(doublings)]
         return pod("0.2", container(args=["$(A0)"], env=env))
 
-    assert MOST_EXPANDED == 128 * 1024
-    granted(bomb(6))
-    assert denied(bomb(7)).code == "PodTooLarge"
+    assert MOST_EXPANDED == 96 * 1024
+    granted(bomb(5))
+    assert denied(bomb(6)).code == "PodTooLarge"
     assert denied(bomb(1000)).code == "PodTooLarge"
 
 

@@ -60,7 +60,7 @@ def joined(plain: Iterable[str]) -> str:
     """Write texts as one, in which what is certain stands before what is possible."""
     parts = [one.partition(POSSIBLE) for one in plain]
     possible = BETWEEN.join([behind for _, _, behind in parts if behind])
-    certain = BETWEEN.join([one for one, _, _ in parts])
+    certain = BETWEEN.join([one for one, _, _ in parts if one])
     return f"{certain}{POSSIBLE}{possible}" if possible else certain
 
 

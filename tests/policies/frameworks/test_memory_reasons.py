@@ -87,3 +87,11 @@ def test_a_denial_names_the_framework_that_runs_and_another_as_an_example() -> N
     assert "with which a framework such as tensorflow-serving takes memory" in of_another.message
     of_its_own = denied(with_variable("TF_GPU_ALLOCATOR", "cuda_malloc_async", image="tensorflow/serving"), SLICED)
     assert "with which tensorflow-serving takes memory" in of_its_own.message
+
+
+@pytest.mark.parametrize("text", ['exec "$@"', f'exec "$@" {"- " * 6000}'], ids=["read", "too long to be read"])
+@pytest.mark.parametrize("empty", ["''", '""', "$(EMPTY)"])
+def test_a_word_that_comes_to_nothing_puts_what_stands_behind_it_into_no_doubt(text: str, empty: str) -> None:
+    words = ["sh", "-c", text, "x", "a;", empty, "a$", "vllm serve m --gpu-memory-utilization=0.9"]
+    on = container(image="vllm/vllm-openai:v0.11.0", command=words, env=[{"name": "EMPTY", "value": ""}])
+    assert 'Container "main" sets --gpu-memory-utilization to "0.9"' in denied(pod("0.2", on), MPS).message

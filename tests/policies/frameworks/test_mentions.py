@@ -1,10 +1,13 @@
 """Words of a command line that only mention a program, and the one that starts it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
+from policies.frameworks.framework import Framework
 from policies.pod import Container
 
 
@@ -15,3 +18,36 @@ def test_a_shells_text_that_starts_a_program_is_seen_behind_words_that_mention_i
     found = Catalogue(BUILT_IN, ()).within(line)
     assert found is not None
     assert found.name == "triton"
+
+
+def _started(text: str, catalogue: Catalogue) -> str:
+    found = catalogue.within(CommandLine(Container(name="a", command=["sh", "-c", text])))
+    return found.name if found else ""
+
+
+_PROGRAMS = [
+    "serve",
+    "team serve",
+    "a/team serve",
+    "python -m team",
+    "python serve",
+    "run team serve",
+    "uv run -m team",
+]
+
+
+_COMMANDS = st.tuples(
+    st.sampled_from(["", "exec ", "/opt/", "echo ", "X=", "python -u "]),
+    st.sampled_from([*_PROGRAMS, "python3 -u -m team", "team  serve", "serve x"]),
+    st.sampled_from([";", "\n", " a;", " "]),
+).map("".join)
+
+
+@given(st.lists(_COMMANDS), st.lists(st.sampled_from(_PROGRAMS), min_size=1, unique=True))
+def test_of_many_programs_the_first_is_seen_that_is_seen_alone(parts: list[str], programs: list[str]) -> None:
+    text = "".join(parts)
+    entries = [Framework(name=f"f{number}", programs=(one,), source="-") for number, one in enumerate(programs)]
+    # Programs of one first word stand together, at the place of the first of them.
+    order = sorted(entries, key=lambda one: [p.split()[0] for p in programs].index(one.programs[0].split()[0]))
+    alone = [one.name for one in order if _started(text, Catalogue([one], ()))]
+    assert _started(text, Catalogue(entries, ())) == next(iter(alone), "")
