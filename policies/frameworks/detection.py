@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
+from policies.frameworks.option_pattern import naming
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.tools import runs_another, tool
 from policies.frameworks.taken_variables import KEYWORDS
@@ -59,6 +60,7 @@ class Catalogue:
             front, _, last = program.rpartition(" ")
             by_front = self._by_last_word.setdefault(last, {})
             by_front.setdefault(_word_in_front(f"{front} "), []).append((rank, program, framework))
+        self._names_last_word = naming(list(self._by_last_word))
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
@@ -97,6 +99,8 @@ class Catalogue:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
+        if not self._names_last_word(together):
+            return None
         mentioned = (
             (ranked, before)
             for last, by_front in self._by_last_word.items()  # many end in the same word, such as `serve`

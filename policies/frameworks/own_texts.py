@@ -135,7 +135,7 @@ class Texts:
     def assigned(self, text: str, *, is_run: bool = False) -> Iterator[OwnValue]:
         """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
         certain_to = _end_of_certain(text)
-        for name in self._index.variables:
+        for name in self._index.variables if self._index.names_variable(text) else ():
             at = text.find(name)
             while at >= 0:
                 self._judge.count()

@@ -76,6 +76,7 @@ class SettingIndex:
         self._names = frozenset(self.variables)
         self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
+        self._names_one = naming(list(self.variables))
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
         self.names_framework = naming(self.framework_names)
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
@@ -130,10 +131,11 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        may_name_variable = self._in_all_names in text  # most values have none, and names are many
-        return self.in_text.search(text) is not None or (
-            may_name_variable and any(map(text.__contains__, self.variables))
-        )
+        return self.in_text.search(text) is not None or self.names_variable(text)
+
+    def names_variable(self, text: str) -> bool:
+        """Whether one of the variables is named in *text*."""
+        return self._in_all_names in text and self._names_one(text)  # most texts have none, and names are many
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""

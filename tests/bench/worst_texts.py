@@ -115,6 +115,8 @@ def shell_texts(size: int) -> Iterator[Worst]:
     for unit in ("a;", "`a`", "eval a;", "'a' "):
         text = f"$A;{filled(unit, size // MOST_SHARES)}"
         yield f"many shells' texts of {unit!a}", _alike(MOST_SHARES, command=["sh", "-c", text])
+        named = f"{text} x serve CUPY_GPU_MEMORY_LIMIT"
+        yield f"many shells' texts of {unit!a} and names", _alike(MOST_SHARES, command=["sh", "-c", named])
 
 
 def _own_names(size: int) -> Iterator[Worst]:
