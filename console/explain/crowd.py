@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from console.denials import Created, newest
-from console.explain.likeness import Likeness, likeness
+from console.explain.likeness import Likeness, last_ended_at, likeness
 from console.explain.troubles import Trouble
 from console.explain.wants import Wants
 from console.objects import Pod
 
 MOST: Final = 20  # pods that are explained in one answer
+_FEW: Final = 5  # that differ by their messages alone; more come after all others, which they would leave no room
+_LAST: Final = 1000  # behind every rank
 
 
 class Chosen(NamedTuple):
@@ -25,6 +27,7 @@ class Chosen(NamedTuple):
 class _Kind:
     stands: Chosen
     order: int  # in which it was met first
+    variant: int  # how many others, which differ by their messages alone, were kept before
     count: int = 1
 
 
@@ -50,7 +53,7 @@ class Crowd:
         like = likeness(pod, wanted, self._troubles(pod))
         kind = self._kinds.get(like)
         if kind is None:
-            self._kinds[like] = _Kind(one, self.count)
+            self._kinds[like] = _Kind(one, self.count, self._variants(like))
             self._forget()
             return
         kind.count += 1
@@ -70,11 +73,17 @@ class Crowd:
         if len(self._kinds) > MOST:
             del self._kinds[max(self._kinds, key=self._order)]
 
-    def _order(self, like: Likeness) -> tuple[int, int]:
-        return like.rank, self._kinds[like].order
+    def _variants(self, like: Likeness) -> int:
+        return sum(one.but_for_messages == like.but_for_messages for one in self._kinds)
+
+    def _order(self, like: Likeness) -> tuple[int, int, int]:
+        kind = self._kinds[like]
+        return (like.rank, kind.variant, kind.order) if kind.variant < _FEW else (_LAST, kind.variant, kind.order)
 
 
 def _tells_more(pod: Pod, than: Pod) -> bool:
     """Whether a pod stands for its kind rather than another: the last one that failed, or who waits or runs longest."""
+    if pod.status.phase == "Failed":
+        return last_ended_at(pod) > last_ended_at(than)
     created, before = (one.metadata.creation_timestamp or "" for one in (pod, than))
-    return created > before if pod.status.phase == "Failed" else created < before
+    return created < before

@@ -1,10 +1,11 @@
 """Which pods are explained alike, and which an administrator wants to see first."""
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from console.explain.remedies import remedies
-from console.explain.troubles import Gravity, Trouble
+from console.explain.troubles import Gravity, Trouble, without_single
 from console.explain.wants import Wants
 from console.objects import Pod
 from console.seen import SeenPod
@@ -13,6 +14,8 @@ from policies.contract import GRANT_ANNOTATION
 _REVISION_LABELS: Final = ("pod-template-hash", "controller-revision-hash")
 _WORST_FIRST: Final = ("Failed", "Pending")
 _WELL: Final = ("Running", "Succeeded")
+_BETWEEN_PARTS: Final = re.compile(r"[,.:;]\s")  # the scheduler's parts stand in the order of their numbers
+_LONGEST_SAID: Final = 400  # characters of a message
 
 
 class Likeness(NamedTuple):
@@ -23,11 +26,18 @@ class Likeness(NamedTuple):
     is_placed: bool
     troubles: tuple[Trouble, ...]  # of its GPU and node
     reasons: tuple[str, ...]
+    not_ready: tuple[str, ...]
     remedies: tuple[str, ...]
     revision: tuple[str, ...]
     granted: str
     labels: tuple[str, ...]  # that a pod which waits needs its node to have
     tolerates: frozenset[str]  # keys of taints, likewise
+    said: tuple[tuple[str, ...], ...]  # in the parts of its messages
+
+    @property
+    def but_for_messages(self) -> "Likeness":
+        """What is left where messages differ by more: a program may write anything into its own."""
+        return self._replace(said=())
 
 
 def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness:
@@ -35,7 +45,8 @@ def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness
     seen = SeenPod(pod=pod, grant=None)
     ends = tuple(ended(pod))
     phase = seen.phase
-    has_own = phase not in _WELL or bool(seen.why or ends)
+    unready = tuple(not_ready(pod))
+    has_own = phase not in _WELL or bool(seen.why or ends or unready)
     gravities = (*((Gravity.STOPS,) if has_own else ()), *(one.gravity for one in troubles))
     return Likeness(
         rank=_rank(phase, min(gravities, default=None)),
@@ -43,11 +54,13 @@ def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness
         is_placed=bool(seen.node),
         troubles=troubles,
         reasons=tuple(_reasons(pod)),
+        not_ready=unready,
         remedies=tuple(one.what for one in remedies((seen.why, *ends))),
         revision=tuple(pod.metadata.labels.get(label, "") for label in _REVISION_LABELS),
         granted=pod.metadata.annotations.get(GRANT_ANNOTATION, ""),
         labels=wanted.labels if seen.waits else (),
         tolerates=wanted.tolerates if seen.waits else frozenset(),
+        said=tuple(_parts(one, pod.metadata.name) for one in (seen.why, *ends)),
     )
 
 
@@ -58,6 +71,26 @@ def ended(pod: Pod) -> Iterator[str]:
         if held is not None and held.exit_code:
             said = ": ".join(filter(None, (held.reason, held.message)))
             yield f'container "{status.name}" ended with exit code {held.exit_code}: {said or "nothing says why"}'
+
+
+def not_ready(pod: Pod) -> Iterator[str]:
+    """Name the containers that run and are not ready, of which their state says nothing."""
+    if pod.status.phase == "Running":
+        for status in pod.status.container_statuses:
+            if not status.ready and status.state.waiting is None and status.state.terminated is None:
+                yield status.name
+
+
+def last_ended_at(pod: Pod) -> str:
+    """Say when the last container of a pod ended, or when it was created if none did; "" if neither is known."""
+    ends = (one.state.terminated for one in pod.status.container_statuses)
+    times = [one.finished_at for one in ends if one is not None and one.finished_at]
+    return max(times, default=pod.metadata.creation_timestamp or "")
+
+
+def _parts(said: str, name: str) -> tuple[str, ...]:
+    """Cut what is *said* of the pod of a *name* into parts, without what differs from pod to pod."""
+    return tuple(sorted(_BETWEEN_PARTS.split(without_single(said[:_LONGEST_SAID], name))))
 
 
 def _rank(phase: str, gravity: Gravity | None) -> int:
@@ -72,4 +105,4 @@ def _reasons(pod: Pod) -> Iterator[str]:
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
             if held is not None:
-                yield f"{held.reason} {held.exit_code}"
+                yield f"{status.name}: {held.reason} {held.exit_code}"

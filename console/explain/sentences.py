@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from console.explain.likeness import ended
+from console.explain.likeness import ended, last_ended_at, not_ready
 from console.explain.placement import placement
 from console.explain.remedies import remedies
 from console.explain.subject import EVENTS, Answer, Subject
+from console.seen import SeenPod
 from console.taints import UNNAMED, node_condition
 from console.words import ABSENT, age, gib, moment, percent, several
 from policies.contract import DRA
@@ -15,6 +16,8 @@ from policies.grant import Denied, Grant
 from policies.node_state import Gpu, Tenant
 from policies.reasons import reasons
 from policies.share import milli_text
+
+_OVER = ("Succeeded", "Failed")
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,7 @@ def _without_pods(answer: Answer) -> str:
 def _of_pod(subject: Subject) -> Explanation:
     pod = subject.pod
     now = moment(subject.seen.at)
-    passed = f" for {age(pod.pod.metadata.creation_timestamp, now)}" if now else ""
+    passed = f" for {age(_since(pod), now)}" if now else ""
     on = f" on {pod.node}" if pod.node else ""
     sections = [
         Section(title="Request", lines=subject.asked or ("nothing that asks for a share is written in it",)),
@@ -95,6 +98,11 @@ def _of_pod(subject: Subject) -> Explanation:
         title=f"Pod {pod.namespace}/{pod.name}: {pod.phase}{on}{passed}{others}",
         sections=tuple(one for one in sections if one.lines),
     )
+
+
+def _since(pod: SeenPod) -> str | None:
+    """Say since when a pod has its phase, as far as it tells: since it was created, or its last container ended."""
+    return last_ended_at(pod.pod) if pod.phase in _OVER else pod.pod.metadata.creation_timestamp
 
 
 def _granted(subject: Subject) -> Iterator[str]:
@@ -158,11 +166,12 @@ def _limits(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
 def _state(subject: Subject) -> Iterator[str]:
     pod = subject.pod
     ends = tuple(ended(pod.pod))
-    if pod.phase in ("Running", "Succeeded") and not pod.why and not ends:
+    unready = tuple(f'container "{name}" is not ready' for name in not_ready(pod.pod))
+    if pod.phase in ("Running", "Succeeded") and not (pod.why or ends or unready):
         return
-    if pod.why or not ends:
+    if pod.why or not (ends or unready):
         yield pod.why or f"{pod.phase}, and nothing says why"
-    yield from ends
+    yield from (*ends, *unready)
     if otherwise := _granted_otherwise(subject):
         yield f"what to do: {otherwise}"
     else:

@@ -10,7 +10,7 @@ from console.seen import Seen, SeenNode, SeenPod
 from policies.node_state import Gpu, Tenant
 
 _OVER: Final = ("Succeeded", "Failed")
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_SINGLE: Final = re.compile(r"\S*\d\S*")  # a count, or the name or address of a single thing
 
 
 class Gravity(IntEnum):
@@ -28,12 +28,16 @@ class Trouble(NamedTuple):
     what: str
 
 
+_ON_NO_GPU: Final = Trouble(Gravity.UNKNOWN, "its node names it as tenant of no GPU")
+
+
 class Troubles:
     """Those of each pod, by the nodes as they were seen."""
 
     def __init__(self, seen: Seen) -> None:
         """Collect them of all nodes and tenants."""
         self._of_nodes = {one.name: frozenset(_of_node(one)) for one in seen.nodes}
+        self._told = {one.name for one in seen.nodes if not one.trouble}  # of nodes all of whose tenants are known
         self._of_tenants: dict[tuple[str, str, str], set[Trouble]] = {}
         for node, gpu, tenant in seen.tenants():
             place = (tenant.namespace, tenant.pod, node.name)
@@ -43,21 +47,30 @@ class Troubles:
         """List what is wrong with the GPU and the node of a pod, the gravest first; one that is over needs no node."""
         seen = SeenPod(pod=pod, grant=None)
         of_node = frozenset() if seen.phase in _OVER else self._of_nodes.get(seen.node, frozenset())
-        return tuple(sorted(of_node | self._of_tenants.get((seen.namespace, seen.name, seen.node), set())))
+        of_gpus = self._of_tenants.get((seen.namespace, seen.name, seen.node))
+        if of_gpus is None and seen.phase == "Running" and seen.node in self._told:
+            of_gpus = {_ON_NO_GPU}
+        return tuple(sorted(of_node | (of_gpus or set())))
+
+
+def without_single(said: str, name: str = "") -> str:
+    """Write what is *said* of the thing of a *name* without what differs from one such thing to the next."""
+    return _SINGLE.sub("0", said.replace(name, "0") if name else said)
 
 
 def _of_node(node: SeenNode) -> Iterator[Trouble]:
     if node.ready is False:
         yield Trouble(Gravity.STOPS, "node not Ready")
-    if node.silent:  # in words that name the part which does not answer
-        yield Trouble(Gravity.UNKNOWN, f"silent {node.silent.right}")
+    if node.silent:
+        _, _, why = node.silent.why.partition(": ")  # behind the name of the part that does not answer
+        yield Trouble(Gravity.UNKNOWN, without_single(f"silent {node.silent.right} {why}", node.name))
     elif node.trouble:
-        yield Trouble(Gravity.UNKNOWN, _NUMBER.sub("0", node.trouble))
+        yield Trouble(Gravity.UNKNOWN, without_single(node.trouble, node.name))
 
 
 def _of_tenant(gpu: Gpu, tenant: Tenant) -> Iterator[Trouble]:
     if not gpu.healthy:
-        causes = sorted({f"{one.source} {one.xid}" for one in gpu.faults})
+        causes = sorted({f"{one.source} {one.xid} {without_single(one.why)}" for one in gpu.faults})
         yield Trouble(Gravity.STOPS, f"GPU unhealthy: {', '.join(causes)}")
     last = gpu.application_fault
     if last is not None and tenant.name in last.tenants:
