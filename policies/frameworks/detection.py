@@ -1,15 +1,16 @@
 """Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
 from itertools import chain, dropwhile
 from operator import itemgetter
+from typing import NamedTuple
 
 from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
-from policies.frameworks.option_pattern import naming
+from policies.frameworks.option_pattern import Names
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.tools import runs_another, tool
 from policies.frameworks.taken_variables import KEYWORDS
@@ -31,7 +32,14 @@ _NAMING = re.compile("command -[vV]")
 _SEPARATOR = re.compile(r"[;&|(){}`\n]")
 _WILDCARDS = frozenset("*?[")
 
-_Ranked = tuple[int, str, Framework]  # a program, the first of which counts
+
+class _Ranked(NamedTuple):
+    """A program, of which the first counts that is started."""
+
+    rank: int
+    first: str  # of its words; "" if it has one alone
+    program: str
+    framework: Framework
 
 
 class Catalogue:
@@ -59,8 +67,10 @@ class Catalogue:
         for rank, (program, framework) in enumerate(chain.from_iterable(self._programs.values())):
             front, _, last = program.rpartition(" ")
             by_front = self._by_last_word.setdefault(last, {})
-            by_front.setdefault(_word_in_front(f"{front} "), []).append((rank, program, framework))
-        self._names_last_word = naming(list(self._by_last_word))
+            by_front.setdefault(_word_in_front(f"{front} "), []).append(
+                _Ranked(rank, front.partition(" ")[0], program, framework)
+            )
+        self._last_words = Names(self._by_last_word)
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
@@ -99,18 +109,16 @@ class Catalogue:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
-        if not self._names_last_word(together):
-            return None
         mentioned = (
             (ranked, before)
-            for last, by_front in self._by_last_word.items()  # many end in the same word, such as `serve`
-            if last in together
+            for last in self._last_words.places_in(together)  # many end in the same word, such as `serve`
             for before in _mentions(last, texts)
             for front in {_word_in_front(before), *_ANYWHERE}
-            for ranked in by_front.get(front, ())
+            for ranked in self._by_last_word[last].get(front, ())
+            if ranked.first in before
         )
-        in_order = sorted(mentioned, key=lambda one: one[0][0])
-        return next((framework for (_, program, framework), before in in_order if _starts(program, before)), None)
+        in_order = sorted(mentioned, key=lambda one: one[0].rank)
+        return next((one.framework for one, before in in_order if _starts(one.program, before)), None)
 
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
@@ -147,19 +155,23 @@ def _in_one(words: Sequence[str]) -> str:
 
 def _mentions(word: str, texts: Iterable[str]) -> list[str]:
     """List what stands before a word in texts, those that are for a shell before others; no more than is looked at."""
-    naming = sorted((text for text in texts if word in text), key=lambda text: " " not in text)
+    naming = [text for text in texts if word in text]
+    if len(naming) > 1:
+        naming.sort(key=lambda text: " " not in text)
     return [before for text in naming[:_MOST_TEXTS] for before in _mentions_in(text, word)]
 
 
-def _mentions_in(text: str, word: str) -> Iterator[str]:
+def _mentions_in(text: str, word: str) -> list[str]:
+    mentions = []
     at = text.find(word)
     for _ in range(_MOST_MENTIONS):
         if at < 0:
-            return
+            break
         end = at + len(word)
         if end == len(text) or text[end] in _ENDS_WORD:
-            yield text[max(0, at - _LONGEST_BEFORE) : at]
+            mentions.append(text[max(0, at - _LONGEST_BEFORE) : at])
         at = text.find(word, end)
+    return mentions
 
 
 def _word_in_front(before: str) -> str:

@@ -13,6 +13,7 @@ VLLM = Framework(
         "python -m vllm.entrypoints.openai.run_batch",
         "python -m vllm.entrypoints.api_server",
         "python -m vllm.entrypoints.grpc_server",
+        "python -m dynamo.vllm",  # which takes vLLM's arguments beside its own
     ),
     image_takes_arguments=True,
     memory=Memory(
@@ -44,7 +45,7 @@ SGLANG = Framework(
     name="sglang",
     images=("sglang",),
     # Not `sglang serve`: it serves diffusion models too, and those exit on the argument.
-    programs=("python -m sglang.launch_server",),
+    programs=("python -m sglang.launch_server", "python -m dynamo.sglang"),
     memory=Memory(
         of="free",
         of_free="0.8",

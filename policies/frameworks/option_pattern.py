@@ -1,7 +1,7 @@
 """What finds any of many options or names in a text, at a cost that hardly grows with their number."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 _FEW: Final = 16  # so many names are found one by one sooner than all of them by a pattern
@@ -22,12 +22,69 @@ def in_text(lengths: Mapping[str, int], longest_value: int) -> re.Pattern[str]:
     )
 
 
-def naming(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return what says whether a text has one of *names* in it."""
-    if len(names) <= _FEW:
-        return lambda text: any(map(text.__contains__, names))
-    pattern = re.compile(_choice(_tree({name: len(name) for name in names}), re.escape))
-    return lambda text: pattern.search(text) is not None
+class Names:
+    """Finds which of many names stand in a text."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Find those of *names*."""
+        self._names = tuple(names)
+        self._pattern: re.Pattern[str] | None = None
+        if len(self._names) > _FEW:
+            self._pattern = re.compile(_choice(_tree({name: len(name) for name in self._names}), re.escape))
+            self._beside = _beside(self._names)
+
+    def any_in(self, text: str) -> bool:
+        """Whether one of them stands in a text."""
+        if self._pattern is None:
+            return any(map(text.__contains__, self._names))
+        return self._pattern.search(text) is not None
+
+    def places_in(self, text: str) -> dict[str, list[int]]:
+        """Return where each of them stands in a text, in their order, without those that do not."""
+        if self._pattern is None:
+            return {one: places for one in self._names if (places := _places(one, text))}
+        found: dict[str, list[int]] = {}
+        for match in self._pattern.finditer(text):
+            at = match.start()
+            found.setdefault(match[0], []).append(at)
+            for offset, other in self._beside[match[0]]:
+                if text.startswith(other, at + offset):
+                    found.setdefault(other, []).append(at + offset)
+        return {one: _apart(found[one], len(one)) for one in self._names if one in found} if found else {}
+
+
+def _places(name: str, text: str) -> list[int]:
+    places = []
+    at = text.find(name)
+    while at >= 0:
+        places.append(at)
+        at = text.find(name, at + len(name))
+    return places
+
+
+def _apart(places: list[int], length: int) -> list[int]:
+    """Leave out the *places* that lie in what stands at an earlier one."""
+    apart: list[int] = []
+    for at in sorted(places):
+        if not apart or at >= apart[-1] + length:
+            apart.append(at)
+    return apart
+
+
+def _beside(names: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+    """List for each name the others that a match of it leaves out, since they begin in it, and at what distance."""
+    beginning: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        for end in range(1, len(name) + 1):
+            beginning.setdefault(name[:end], []).append(name)
+    every = frozenset(names)
+    beside: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        spans = ((at, name[at:end]) for at in range(len(name)) for end in range(at + 1, len(name)))
+        within = [(at, part) for at, part in spans if part in every]
+        across = [(at, other) for at in range(1, len(name)) for other in beginning.get(name[at:], ())]
+        beside[name] = [*within, *across]
+    return beside
 
 
 def _tree(lengths: Mapping[str, int]) -> _Tree:

@@ -6,6 +6,7 @@ The texts are those of `shell.plain_words`, without quotes and brackets, with th
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue
+from policies.frameworks.lists_in_texts import LONGEST_FIRST, ListsInText, begins_an_item, first_of_list
 from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_variables import assigned, packed
 from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
@@ -33,14 +35,6 @@ _FIX_OF_JOINED: Final = (
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
-# A sign of the list follows none of these that ends a command: PyTorch's own are `[512:2,>:8]`.
-_END_LIST: Final = {
-    sign: re.compile(rf"[\n\x7f]|[{ends}](?![^\S\n]*[:,{sign}])") for sign, ends in {",": ";|&<>", ";": "|&<>"}.items()
-}
-# With the spaces beside its signs.
-_FIRST_OF_LIST = {sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}]++)*+") for sign in _END_LIST}
-_ITEM_OF_LIST: Final = {sign: re.compile(rf"{sign}\s*[A-Za-z_]\w*\s*:", re.ASCII) for sign in _END_LIST}
-_LONGEST_FIRST: Final = 512  # characters of it
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
@@ -88,6 +82,7 @@ class Texts:
         """Look for those of *index*."""
         self._index = index
         self._judge = judge
+        self._lists = ListsInText("")  # of the one that is looked at
 
     def settings(self, text: str, *, is_run: bool) -> Iterator[OwnValue]:
         """Yield what a text sets by options and by variables; *is_run*: a shell runs it."""
@@ -135,17 +130,15 @@ class Texts:
     def assigned(self, text: str, *, is_run: bool = False) -> Iterator[OwnValue]:
         """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
         certain_to = _end_of_certain(text)
-        for name in self._index.variables if self._index.names_variable(text) else ():
-            at = text.find(name)
-            while at >= 0:
+        self._lists = ListsInText(text)
+        for name, places in self._index.variables_in(text).items():
+            for at, following in pairwise((*places, len(text))):
                 self._judge.count()
-                end = at + len(name)
-                following = text.find(name, end)
-                if _is_whole_name(text, at):
-                    behind = _Region(text, end, following if following >= 0 else len(text))
-                    for found in self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run):
-                        yield _told(found, is_certain=at < certain_to)
-                at = following
+                if not _is_whole_name(text, at):
+                    continue
+                behind = _Region(text, at + len(name), following)
+                for found in self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run):
+                    yield _told(found, is_certain=at < certain_to)
 
     def _assigned(self, name: str, behind: _Region, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
         """Judge what stands *behind* a variable's name; *is_set*: the word in front says that its value does."""
@@ -170,25 +163,23 @@ class Texts:
     def _begins_an_item(self, name: str, at: int, behind: _Region) -> bool:
         """Whether what is joined to a list is settings of their own, and goes on no name and no number before it."""
         sign, _ = self._index.lists[name]
-        return _ITEM_OF_LIST[sign].match(behind.text, at, behind.end) is not None
+        return begins_an_item(behind.text, sign, at, behind.end)
 
     def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
         """Judge the settings of a list, in which spaces beside a sign mean nothing."""
         sign, members = self._index.lists[name]
-        if end := _END_LIST[sign].search(*behind):
-            behind = behind._replace(end=end.start())
-        match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
-        first = packed(match[0]) if match else ""
-        is_longer = match is not None and len(match[0]) == _LONGEST_FIRST
+        behind = behind._replace(end=self._lists.end(sign, behind.begin, behind.end))
+        written = first_of_list(behind.text, sign, behind.begin, behind.end)
+        first, is_longer = packed(written), len(written) == LONGEST_FIRST
         if first == REST:
             return
-        if UNREAD in first or (is_longer and UNREAD in behind.text[behind.begin : behind.end]):
+        if UNREAD in first or (is_longer and behind.text.find(UNREAD, behind.begin, behind.end) >= 0):
             found = list(self._judged(name, UNREAD if is_longer else first))
             if any(one.verdict == "unread" for one in found):
                 yield from found
                 return
         for begin, pattern in members.items():
-            for member in pattern.finditer(*behind):
+            for member in pattern.finditer(*behind) if self._lists.may_have(begin, behind.begin, behind.end) else ():
                 yield from self._judged(name, whole(begin + packed(member[1])))
 
     def _is_value(self, name: str, value: str, *, is_told: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Framework, Override, Spelling
-from policies.frameworks.option_pattern import in_text, naming
+from policies.frameworks.option_pattern import Names, in_text
 from policies.frameworks.written_form import canonical
 from policies.pod import Container, Variable
 
@@ -76,9 +76,9 @@ class SettingIndex:
         self._names = frozenset(self.variables)
         self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
-        self._names_one = naming(list(self.variables))
+        self._in_texts = Names(self.variables)
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
-        self.names_framework = naming(self.framework_names)
+        self.names_framework = Names(self.framework_names).any_in
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = in_text(self._lengths, LONGEST_VALUE + 1)
@@ -131,11 +131,12 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        return self.in_text.search(text) is not None or self.names_variable(text)
+        may_name_variable = self._in_all_names in text  # most values have none, and names are many
+        return self.in_text.search(text) is not None or (may_name_variable and self._in_texts.any_in(text))
 
-    def names_variable(self, text: str) -> bool:
-        """Whether one of the variables is named in *text*."""
-        return self._in_all_names in text and self._names_one(text)  # most texts have none, and names are many
+    def variables_in(self, text: str) -> dict[str, list[int]]:
+        """Return where each of the variables that *text* names stands in it."""
+        return self._in_texts.places_in(text) if self._in_all_names in text else {}
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""

@@ -1,14 +1,13 @@
 """What commands take of the container's variables from what they start, as far as that may be a framework."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import chain, pairwise
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from typing import Final
 
-from policies.frameworks.allowance import CHARACTERS_OF_STEP
+from policies.frameworks.allowance import CHARACTERS_OF_STEP, MOST_SETTINGS
 from policies.frameworks.command_line import SHELLS, unwrapped
-from policies.frameworks.expansion import Variables
+from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -30,6 +29,15 @@ _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
+_IN_NAME = re.compile(r"\w")
+_VALUE: Final = rf"[^\s;&|]{{0,{LONGEST_LOWERED}}}+"
+# What it is set to stands elsewhere, or is no value that is written out. Braces are unread in plain words.
+_SETTING_OTHERWISE = re.compile(
+    rf"(?<![\w-])(?:coproc|for|foreach|getopts|mapfile|printf\s+-v|read|readarray|select)\s[^;&|\n\x7f=]*\Z|{UNREAD}\Z"
+)
+_LONGEST_BEFORE: Final = 96
+_ASSIGNED = re.compile(rf"=({_VALUE})")
+_SET = re.compile(rf"set(?:env|\s++-[A-Za-z-]++)\s++(\w++)\s++(?=[^\s;&|])({_VALUE})")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
 
@@ -88,9 +96,12 @@ class ShellTaking(ShellCalls):
         """Take note of what a text that is not read takes from programs, and of the settings that it replaces."""
         for taking in commands_taking(plain, self._of_container.work):
             self._takes(taking)
-        for name in self._index.lists:
-            for match in _set_in_unread(name).finditer(plain) if name in plain else ():
-                self._set_list(name, match[1] or match[2] or "")
+        named = self._index.variables_in(plain)
+        for name, value in _set_in_unread(plain, named, self._index.lists):
+            self._set_list(name, value)
+        every = chain.from_iterable(named.values())
+        if any(_is_set_otherwise(plain, at) for at in islice(every, MOST_SETTINGS)):  # of more the pod is denied
+            self._find("")
 
     def _take_in_texts(self, words: Sequence[str]) -> None:
         """Read the texts that an unknown program may hand to a shell, if they take variables."""
@@ -121,11 +132,21 @@ class ShellTaking(ShellCalls):
         return self._of_tools[text]
 
 
-@cache
-def _set_in_unread(name: str) -> re.Pattern[str]:
-    """Match what sets a variable in plain words, by `NAME=`, `setenv` or `set -x`, and its value."""
-    value = rf"[^\s;&|]{{0,{LONGEST_LOWERED}}}+"
-    return re.compile(rf"(?<!\w){name}=({value})|(?:setenv|set\s+-[A-Za-z-]+)\s+{name}\s+(?=[^\s;&|])({value})")
+def _is_set_otherwise(plain: str, at: int) -> bool:
+    """Whether a shell sets the variable that is named at *at* by what is in front of it: `for NAME in`, `{NAME}<`."""
+    return _SETTING_OTHERWISE.search(plain, max(0, at - _LONGEST_BEFORE), at) is not None
+
+
+def _set_in_unread(plain: str, named: Mapping[str, Sequence[int]], lists: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield which variables of several settings plain words set, by `NAME=`, `setenv` or `set -x`, and to what."""
+    for name, places in named.items():
+        for at in places if name in lists else ():
+            match = _ASSIGNED.match(plain, at + len(name))
+            if match and not (at and _IN_NAME.match(plain, at - 1)):
+                yield name, match[1]
+    for match in _SET.finditer(plain):
+        if match[1] in lists:
+            yield match[1], match[2]
 
 
 def _is_of_tools(script: Script | None) -> bool:

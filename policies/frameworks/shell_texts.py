@@ -238,7 +238,8 @@ class ShellTexts:
         self._look_at_unread(plain)
         joined = text.replace("\\\n", "")  # dash joins names so, bash does not
         is_computed = ANYTHING in plain or self._values.sets_any(_REFERRED.findall(text))
-        is_computed |= joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
+        if not is_computed and joined != text:
+            is_computed = ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
         is_computed |= "IFS" in text and "$" in text  # values are split where nobody reads
         if is_computed or has_braces(text) or (not reads and has_escapes(text)):
             self._find("")

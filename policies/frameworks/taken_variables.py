@@ -52,10 +52,11 @@ _SERVICES: Final = frozenset(
     )
 )
 _INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
-_NAMES: Final = "|".join([*_STARTING, "declare", "set", "typeset", "unset", "unsetenv"])
-_TAKING = re.compile(rf"(?<![\w.-])(?:{_NAMES})(?=[\s'\"\\])", re.ASCII)
+_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv")
+_TAKING = re.compile(rf"(?<![\w.-])(?:{'|'.join(_NAMES)})(?=[\s'\"\\])", re.ASCII)
 _IN_NAMES: Final = ("declare", "doas", "env", "exec", "runuser", "set", "su", "typeset")  # one of them in each
-_MAY_TAKE = re.compile(rf"(?<![^\s/])(?:{_NAMES})(?!\S)")
+# The name comes first, because the engine skips to its first character; that it begins a word is seen behind it.
+_MAY_TAKE = re.compile("|".join([rf"{one}(?<![^\s/]{one})(?!\S)" for one in _NAMES]))
 
 
 def may_take(words: Sequence[str]) -> bool:
@@ -91,7 +92,7 @@ def starts_shell(words: Sequence[str]) -> bool:
 
 def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[str, ...]]:
     """Yield the commands in the plain words of a text that is not read which take variables from what they start."""
-    if not _MAY_TAKE.search(text):
+    if not any(one in text for one in _IN_NAMES) or not _MAY_TAKE.search(text):
         return
     commands = _COMMAND.findall(text)
     work(len(commands))

@@ -12,6 +12,7 @@ import msgspec
 from policies.frameworks.framework import Framework, Memory, Override, Spelling
 from policies.policy_set import PolicySet
 from tests.bench.worst_pods import at_the_limits, widest, worst_pods
+from tests.bench.worst_unread import OWN_LISTS
 from tests.policies.pods import policies
 from tests.webhook.reviews import call, debugged
 from webhook.review import BadCall, review
@@ -44,11 +45,20 @@ def _own(number: int) -> Framework:
     )
 
 
+def _own_list(variable: str) -> Framework:
+    """Make an entry whose setting is one of several in a *variable*."""
+    name = variable.lower().replace("_", "-")
+    memory = Memory(spellings=(Spelling(variable=variable, value="fraction:{fraction}", separator=","),))
+    return Framework(name=name, images=(f"{name}/*",), memory=memory, source="a bench")
+
+
+_OWN_LISTS = msgspec.json.encode({"vgpusPerGpu": 60, "frameworks": [*map(_own_list, OWN_LISTS)]}).decode()
 _OWN = msgspec.json.encode({"vgpusPerGpu": 60, "frameworks": [_own(number) for number in range(_MOST_OWN)]}).decode()
 POLICIES = {
     "": policies(_WIDE, "vgpusPerGpu: 60"),
     "under time-slicing, ": policies("strategy: time-slicing"),
     f"with {_MOST_OWN} own entries, ": policies(_WIDE, _OWN),
+    f"with {_MOST_OWN} own lists, ": policies(_WIDE, _OWN_LISTS),
 }
 
 

@@ -89,7 +89,7 @@ def unread_options(text: str) -> Iterator[str]:
 
 
 def _substituted(text: str, variables: Variables, computed: str) -> str:
-    text = text.replace("`", f"{computed} ")
+    text = _without_runs(text).replace("`", f"{computed} ")
     if "$" not in text:
         return text
     variables.read(text)
@@ -115,6 +115,13 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
         return known
 
     return _SUBSTITUTION.sub(value, text)
+
+
+def _without_runs(text: str) -> str:
+    """Leave one of several backquotes behind each other: it says what they all do, and each takes more room."""
+    while "``" in text:
+        text = text.replace("``", "`")
+    return text
 
 
 def _unlooked(computed: str, match: re.Match[str]) -> str:

@@ -21,7 +21,8 @@ _SETS_COMPUTED = re.compile(
     r"[$`})\0][\w\[\]]*+\s*+(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*+[\w\[]*+[$`\0]", re.ASCII
 )
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
-_MAY_REFER = re.compile(rf"(?!{A_VALUE}|{A_NAME}|{TOLD}){UNREAD}|\$\{{?!?\w*{UNREAD}")
+_VALUES: Final = "".join([one.removeprefix(UNREAD) for one in (A_VALUE, A_NAME, TOLD)])
+_MAY_REFER = re.compile(rf"{UNREAD}(?![{_VALUES}])|\$\{{?!?\w*{UNREAD}")
 _POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 
 

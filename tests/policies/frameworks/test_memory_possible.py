@@ -86,3 +86,26 @@ def test_it_is_denied_under_mps_too_where_the_policy_says_so_of_what_cannot_be_l
 )
 def test_what_stands_there_for_certain_is_denied_under_mps_too(text: str) -> None:
     assert 'Container "main" sets ' in denied(bash(text)).message
+
+
+OTHERWISE = {
+    "a loop": f"for {JAX} in 0.5 0.9; do python t.py; done",
+    "what is read": f"read {JAX} <<< 0.9; export {JAX}; python t.py",
+    "a file descriptor": f"exec {{{JAX}}}</dev/null; python t.py",
+    "a coprocess": f"coproc {JAX} {{ :; }}; python t.py",
+    "what printf writes": f"printf -v {JAX} %s 0.9; python t.py",
+}
+
+
+@pytest.mark.parametrize("text", OTHERWISE.values(), ids=OTHERWISE.keys())
+@pytest.mark.parametrize("shell", ["zsh", "bash"])
+def test_what_sets_a_variable_by_its_name_alone_is_unread_where_nobody_reads_the_text(shell: str, text: str) -> None:
+    command = [shell, "-c", f"IFS=,; {text}" if shell == "bash" else text]
+    assert (
+        denied(pod("0.2", container(image="nvidia/jax:1", command=command)), SLICED).code == "MemoryArgumentAboveShare"
+    )
+
+
+@pytest.mark.parametrize("text", [f"for A in 1 2; do {JAX}=0.1 python t.py; done", f"read A; echo {JAX}; python t.py"])
+def test_what_sets_another_one_in_front_of_it_says_nothing_of_it(text: str) -> None:
+    granted(pod("0.2", container(image="nvidia/jax:1", command=["zsh", "-c", text])), SLICED)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.errors import PolicyError
-from policies.frameworks.option_pattern import in_text, naming
+from policies.frameworks.option_pattern import Names, in_text
 from policies.frameworks.settings import SettingIndex
 from policies.reading.store import load
 from tests.policies.pods import policies
@@ -56,11 +56,20 @@ def test_each_character_of_options_that_begin_alike_is_looked_at_once() -> None:
     assert in_text(lengths, LONGEST).pattern.count("u[-_]1") == 1
 
 
-@given(st.lists(NAMES | st.text(min_size=1, max_size=3), max_size=40), st.text(alphabet="ab1-.", max_size=12))
-@example([*map(str, range(40)), "a", "ab-1"], "x.ab-")
-@example([*map(str, range(40)), "a.b"], "a-b")
-def test_a_text_names_one_of_many_if_one_of_them_stands_in_it(names: list[str], text: str) -> None:
-    assert naming(names)(text) == any(name in text for name in names)
+_FILLERS = [f"z{number}" for number in range(20)]  # so that they are many
+
+
+@given(st.lists(NAMES | st.text(min_size=1, max_size=3), unique=True), st.text(alphabet="ab1-.", max_size=16))
+@example(["a", "ab-1"], "x.ab-")
+@example(["a.b"], "a-b")
+@example(["ab", "ba", "aba", "b-a"], "ababab-aba")
+def test_names_are_found_in_a_text_wherever_they_stand(names: list[str], text: str) -> None:
+    for every in (names, [*names, *_FILLERS]):
+        assert Names(every).any_in(text) == any(name in text for name in names)
+        found = Names(every).places_in(text)
+        assert list(found) == [name for name in names if name in text]
+        for name, places in found.items():
+            assert places == [match.start() for match in re.finditer(re.escape(name), text)]
 
 
 def written(directory: Path, letters: int) -> Path:

@@ -1,0 +1,34 @@
+"""Pods with texts that no shell of admission's reads, so that all that may be computed in them counts."""
+
+from collections.abc import Iterator
+
+from policies.frameworks.allowance import MOST_EXPANDED
+from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.settings import SettingIndex
+from policies.size import MOST_SHARES
+from tests.bench.worst_texts import Worst
+from tests.policies.pods import container, pod
+
+_LISTS = " ".join(SettingIndex(BUILT_IN).lists)
+OWN_LISTS = [f"T{number}_CONF" for number in range(64)]  # of the cluster's own entries in the bench
+_EVERY = {
+    "": _LISTS,
+    "and own ": " ".join([_LISTS, *OWN_LISTS]),
+    "and values of own ": "=a:1 ".join([_LISTS, *OWN_LISTS]),
+}
+
+
+def unread(size: int) -> Iterator[Worst]:
+    """Yield pods of about *size* bytes."""
+    for names, lists in _EVERY.items():
+        for unit in ("`", "`a", "s", "set ", "env -u ", "a:", ";", "setenv A b "):
+            text = f"{lists} {unit * (size // len(unit))}"
+            for shell in (["fish", "-c", text], ["sh", "-c", f"{text}\r"], ["x", text]):
+                yield f"{shell[0]} of lists {names}before {unit!a}", pod("0.2", container(command=shell))
+        long = [{"name": "A", "value": "`a" * 1000}]
+        text = f"IFS $B {lists} {'$(A)' * (MOST_EXPANDED // 2000 - 1)}{'`a' * (size // 2)}\\\n"
+        yield f"references and lists {names}", pod("0.2", container(command=["fish", "-c", text], env=long))
+    starts = " ".join(f"-m team{number}.server" for number in range(64))
+    several = [container(f"c{number}", command=["bash", "-c", starts]) for number in range(MOST_SHARES)]
+    shares = {f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)}
+    yield "many own programs", pod(None, *several, annotations=shares)
