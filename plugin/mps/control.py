@@ -44,8 +44,9 @@ class Control:
             NotAskedError: If the program cannot be run, as on a node that has no more processes or memory.
             ControlError: If there is none in time, it is too large, or the command failed.
         """
-        if not self._led_to:
-            self._check_place()
+        directory = Path(self._environment[MPS_PIPE_DIRECTORY])
+        if not self._led_to and (planted := planted_link(directory)):  # it could lead to another daemon
+            raise ControlError(planted)
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._run([], command, what=command, timeout_seconds=seconds)
 
@@ -57,15 +58,6 @@ class Control:
             ControlError: With what the program wrote, if it did not start.
         """
         self._run(["-d", *flags], "", what=f"{self._program} -d", timeout_seconds=timeout_seconds)
-
-    def _check_place(self) -> None:
-        """See that no link stands in the place of a socket: it could lead to another daemon."""
-        directory = Path(self._environment[MPS_PIPE_DIRECTORY])
-        for socket in (directory / name for name in SOCKETS):
-            if socket.is_symlink():
-                raise ControlError(
-                    f"{socket}: expected a socket of this GPU's MPS daemon, got a link that a tenant made"
-                )
 
     def _run(self, flags: Sequence[str], text: str, *, what: str, timeout_seconds: float) -> str:
         stdin, stdout, stderr = _memory_file(text.encode() + b"\n"), _memory_file(), _memory_file()
@@ -106,6 +98,12 @@ class Control:
         with suppress(subprocess.TimeoutExpired):  # in a driver call that does not return
             process.wait(_DEAD_WITHIN_SECONDS)
         return None
+
+
+def planted_link(directory: Path) -> str:
+    """Say which link stands in the place of a socket in a pipe directory; empty if none does."""
+    links = [str(directory / name) for name in SOCKETS if (directory / name).is_symlink()]
+    return f"{links[0]}: expected a socket of this GPU's MPS daemon, got a link that a tenant made" if links else ""
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -1,7 +1,6 @@
 """The MPS control daemon of one GPU: whatever process holds its pipe directory, from this run or an earlier one."""
 
 import logging
-import os
 import signal
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from plugin.errors import ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import SOCKET, Control
 from plugin.mps.held_sockets import HeldSockets
+from plugin.mps.logs import CONTROL_LOG, trim
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
 from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Unreachable
@@ -23,8 +23,6 @@ from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
 
-_LOGS = ("control.log", "server.log")
-_LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
 _POLL_SECONDS = 0.02
 _END_NOTICED_SECONDS = 0.2  # of the daemon, between two looks
 _SCANS = 3  # a process that forks as it becomes a daemon can slip through one
@@ -87,8 +85,13 @@ class Daemon:
             raise
         self._listens_within(self._timing.answer)
         if not self._is_alive():
-            raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / _LOGS[0]}")
-        self._sockets.take()
+            raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / CONTROL_LOG}")
+        self._sockets.find(self.pids)
+        if lost := self._sockets.lost():  # nobody has work by it yet
+            why = why_unreachable(self._directory, lost)
+            with suppress(MpsError):
+                self.stop()
+            raise MpsError(why)
 
     def start_server(self) -> None:
         """
@@ -98,31 +101,29 @@ class Daemon:
             ControlError: If the daemon does not do it.
         """
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
-        self._sockets.take()
+        self._sockets.take(self.pids)
 
     def look(self) -> Gone | NoAnswer | Unreachable | Blocked | Answered:
         """See how the daemon and its servers are."""
-        self._trim_logs()
+        trim(self._logs)
         self.control.lead_to(None)
         with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
             prepare(self._place.pipe_directory, self._gpu_uuid)
         if not self._is_alive():
             return Gone()
-        self.was_moved = self._sockets.put_back()
-        try:
-            servers = self._servers()
-        except NotAskedError as error:
-            return Blocked(str(error)) if self._is_alive() else Gone()
-        except ControlError as error:
-            if not self._is_alive():
-                return Gone()
-            if self._sockets.are_there():
-                return NoAnswer(self.hangs or str(error))
-            return self._unreachable(why_unreachable(self._directory, str(error)))
-        if not self._sockets:  # it made them late
-            self._sockets.take()
-        # A daemon that dies meanwhile answers with nothing, and that means no server.
-        return Answered(servers) if self._is_alive() else Gone()
+        self.was_moved = self._sockets.find(self.pids)
+        if lost := self._sockets.lost():
+            return self._unreachable(lost)
+        serving = self._serving
+        seen = self._asked()
+        if not self._is_alive():  # one that dies meanwhile answers with nothing, and that means no server
+            return Gone()
+        if (lost := self._sockets.lost()) and not isinstance(seen, Blocked):  # meanwhile: another may have answered
+            self._serving = serving
+            return self._unreachable(lost)
+        if isinstance(seen, Answered):
+            self._sockets.keep_modes()
+        return seen
 
     def pause(self, seconds: float, ending: Event) -> None:
         """Wait that long, or until *ending*, or until the daemon or a server of it ends."""
@@ -145,7 +146,8 @@ class Daemon:
         found = self._holders()
         if found:
             _log.info("ending MPS processes", extra={"gpu": self._gpu_uuid, "pids": [one.pid for one in found]})
-        if any(one.role == "daemon" for one in found) and self._has_socket():
+        has_socket = (self._directory / SOCKET).is_socket() and not self._sockets.lost()
+        if has_socket and any(one.role == "daemon" for one in found):
             with suppress(ControlError):
                 self.control.ask("quit")
             self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
@@ -169,8 +171,17 @@ class Daemon:
         while not (self._directory / SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
-    def _unreachable(self, why: str) -> Unreachable:
+    def _asked(self) -> Blocked | NoAnswer | Answered:
+        try:
+            return Answered(self._servers())
+        except NotAskedError as error:
+            return Blocked(str(error))
+        except ControlError as error:
+            return NoAnswer(self.hangs or str(error))
+
+    def _unreachable(self, lost: Sequence[str]) -> Unreachable:
         """Ask it by the sockets that are held: that it is not found elsewhere is no reason to leave it to tenants."""
+        why = why_unreachable(self._directory, lost)
         self.was_moved = True
         serving = self._serving
         try:
@@ -184,9 +195,6 @@ class Daemon:
         if in_use and not servers:
             why = f"{why}; {NOT_ASKED}"
         return Unreachable(self.hangs or why, in_use=in_use, servers=servers)
-
-    def _has_socket(self) -> bool:
-        return self._sockets.are_there() and (self._directory / SOCKET).is_socket()
 
     def _has_server(self) -> bool:
         return any(map(runs, self._serving)) or any(one.role == "server" for one in self._holders())
@@ -240,9 +248,3 @@ class Daemon:
         waited_for = self._holders()
         while any(holder(one.pid, logs=str(self._logs)) == one for one in waited_for) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-
-    def _trim_logs(self) -> None:
-        for name in _LOGS:
-            with suppress(OSError):
-                if (self._logs / name).lstat().st_blocks * 512 > _LARGEST_LOG_BYTES:
-                    os.truncate(self._logs / name, 0)

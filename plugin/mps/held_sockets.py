@@ -1,24 +1,28 @@
 """
 The sockets of one GPU's MPS daemon, held open: tenants can take the names of them away, and not what is held.
 
-Who is root in a container can rename the socket and speak with the daemon on, while nobody else finds it.
+Who is root in a container can rename the socket and speak with the daemon on, while nobody else finds it, or put one of
+his own in its place. So the daemon's are those that its processes have bound, as the kernel shows it.
 """
 
 import logging
 import os
 import shutil
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
 from plugin.mps.control import SOCKETS
 from plugin.mps.pipe_directories import opened_child
+from plugin.mps.process_sockets import bound_to
 
 _log = logging.getLogger(__name__)
 
 _HELD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # not opened, which no socket can be: kept from being forgotten
 _OWN_ALONE = 0o700
+_BESIDE = ".beside"  # the end of the name of what made way: the same for all, or they would fill the directory
 
 
 class HeldSockets:
@@ -29,38 +33,56 @@ class HeldSockets:
         self._directory = directory
         self._links = links
         self._held: dict[str, int] = {}  # by name
+        self._modes: dict[str, int] = {}  # by name, as the daemon made them
+        self._made_way = False
 
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def take(self) -> None:
-        """Hold those that are there, beside those that are held already."""
-        for name in SOCKETS:
+    def find(self, daemon: Iterable[int]) -> bool:
+        """Hold what the *daemon* has made by now, have it in its place, and say whether anything had been moved."""
+        if not self._held or self.lost():  # it makes them late, or made them anew
+            self.take(daemon)
+        return self.put_back()
+
+    def take(self, daemon: Iterable[int]) -> None:
+        """
+        Hold those that the processes of the *daemon* have bound, beside those that are held already.
+
+        Where the kernel shows none of them, it is whatever is in their places.
+        """
+        shown = [pair for pid in daemon for pair in bound_to(pid, SOCKETS).items()]
+        for name, file in shown:
+            self._hold(name, file)
+        for name in () if shown else SOCKETS:
             if name not in self._held:
                 with suppress(OSError):
-                    self._hold(name)
+                    self._hold(name, os.open(self._directory / name, _HELD))
 
-    def are_there(self) -> bool:
-        """Whether there is a socket in the place of each that the daemon has made, and a link in no such place."""
-        modes = {name: _mode(self._directory / name) for name in SOCKETS}
-        return all(stat.S_ISSOCK(modes[name]) for name in self._held) and not any(map(stat.S_ISLNK, modes.values()))
+    def keep_modes(self) -> None:
+        """Have those of now for what the daemon has made, if that was not known: it has answered, so it is ready."""
+        for name, file in self._held.items():
+            self._modes.setdefault(name, _mode(file))
+
+    def lost(self) -> list[str]:
+        """Say in whose place is not what the daemon has made, be it nothing, a link or another socket."""
+        paths = {name: self._directory / name for name in SOCKETS}
+        return [
+            name
+            for name, path in paths.items()
+            if (name in self._held and not _is_same(self._held[name], path)) or path.is_symlink()
+        ]
 
     def put_back(self) -> bool:
         """
-        Give those their names back that have another one still, and say whether one had.
+        Give those their names back that have another one still, and all their modes, and say whether anything had gone.
 
         One that has no name at all can get none: the kernel has it so.
         """
-        lost = [name for name, file in self._held.items() if not _is_same(file, self._directory / name)]
-        found = False
-        for name in lost:
-            with suppress(OSError), opened_child(self._directory.parent, self._directory.name) as directory:
-                _name(self._held[name], name, directory)
-                _log.warning(
-                    "an MPS socket was renamed: named as before", extra={"socket": str(self._directory / name)}
-                )
-                found = True
-        return found
+        self._tidy()
+        found = [self._named(name) for name in self.lost() if name in self._held]
+        found += [self._opened_to_all(name) for name in self._held]
+        return any(found)
 
     def led_to(self) -> Path:
         """
@@ -81,20 +103,51 @@ class HeldSockets:
         """Hold nothing more: the daemon has ended."""
         while self._held:
             os.close(self._held.popitem()[1])
+        self._modes.clear()
         shutil.rmtree(self._links, ignore_errors=True)
 
-    def _hold(self, name: str) -> None:
-        file = os.open(self._directory / name, _HELD)
-        if stat.S_ISSOCK(os.fstat(file).st_mode):
-            self._held[name] = file
-        else:  # a link, too
-            os.close(file)
+    def _hold(self, name: str, file: int) -> None:
+        """Hold an open file, if it is a socket and not held already, in place of what was held by its name."""
+        status = os.fstat(file)
+        before = self._held.get(name)
+        if not stat.S_ISSOCK(status.st_mode) or (before is not None and os.path.samestat(status, os.fstat(before))):
+            os.close(file)  # a link, too
+            return
+        self._held[name] = file
+        self._modes.pop(name, None)
+        if before is not None:
+            os.close(before)
+
+    def _named(self, name: str) -> bool:
+        with suppress(OSError), opened_child(self._directory.parent, self._directory.name) as directory:
+            self._made_way |= _name(self._held[name], name, directory)
+            _log.warning("an MPS socket was renamed: named as before", extra={"socket": str(self._directory / name)})
+            return True
+        return False
+
+    def _opened_to_all(self, name: str) -> bool:
+        file, mode = self._held[name], self._modes.get(name)
+        if mode is None or _mode(file) == mode:
+            return False
+        with suppress(OSError):
+            Path(f"/proc/self/fd/{file}").chmod(mode)
+            said = {"socket": str(self._directory / name), "mode": f"{mode:o}"}
+            _log.warning("the mode of an MPS socket was changed: set again", extra=said)
+        return True
+
+    def _tidy(self) -> None:
+        """Remove what made way and has another name again: its own, that another daemon's supervisor gave it."""
+        if not self._made_way:
+            return
+        with suppress(OSError), opened_child(self._directory.parent, self._directory.name) as directory:
+            for name in SOCKETS:
+                with suppress(FileNotFoundError):
+                    if os.stat(name + _BESIDE, dir_fd=directory, follow_symlinks=False).st_nlink > 1:
+                        os.unlink(name + _BESIDE, dir_fd=directory)
 
 
-def _mode(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_mode
-    return 0
+def _mode(file: int) -> int:
+    return stat.S_IMODE(os.fstat(file).st_mode)
 
 
 def _is_same(file: int, path: Path) -> bool:
@@ -103,12 +156,27 @@ def _is_same(file: int, path: Path) -> bool:
     return False
 
 
-def _name(file: int, name: str, directory: int) -> None:
-    """Name an open file in an open directory, in place of whatever file has the name."""
+def _name(file: int, name: str, directory: int) -> bool:
+    """
+    Name an open file in an open directory, in place of whatever file has the name, and say whether that is kept beside.
+
+    A socket that has no other name is: it may be of another daemon, by the hand of who swapped them, and without a name
+    it could get none again.
+    """
     passing = token_hex()
     os.link(f"/proc/self/fd/{file}", passing, dst_dir_fd=directory, follow_symlinks=True)
     try:
+        if made_way := _is_only_name(name, directory):
+            os.rename(name, name + _BESIDE, src_dir_fd=directory, dst_dir_fd=directory)
         os.rename(passing, name, src_dir_fd=directory, dst_dir_fd=directory)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(passing, dir_fd=directory)
+    return made_way
+
+
+def _is_only_name(name: str, directory: int) -> bool:
+    with suppress(OSError):
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        return stat.S_ISSOCK(status.st_mode) and status.st_nlink == 1
+    return False

@@ -11,7 +11,6 @@ the daemon waiting of late, by however many connections. Above that none of its 
 a minute. Whoever waits in the queue meanwhile has said its part when its turn comes.
 """
 
-import ctypes
 import errno
 import logging
 import os
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from plugin.mps.control import SOCKETS
 from plugin.mps.patience import Patience
+from plugin.mps.process_sockets import shared
 from plugin.mps.processes import program_of_mps
 from plugin.usage.cgroups import ContainerId, container_of
 from plugin.usage.containers import containers
@@ -36,7 +36,6 @@ _log = logging.getLogger(__name__)
 
 # read, write, sendto, recvfrom, sendmsg, recvmsg: each has the descriptor first. As the kernel numbers them (unistd.h).
 _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63, 64, 206, 207, 211, 212})}
-_PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
 _SO_PEERPIDFD = 77
 _NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
 _CREDENTIALS = struct.Struct("iII")  # PID, user and group
@@ -48,8 +47,6 @@ _QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
 _WATCH_SECONDS = 1.0  # at most, at one look
 _GONE = "a process that has ended"  # and left its connection to another one
 _UNSEEN = "a client that says nothing can keep an MPS daemon from all others"
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +156,7 @@ def _taken(call: Call) -> Iterator[socket.socket | None]:
     """Share the daemon's end of a connection with it; None if it is another one by now, or none that a client made."""
     process = os.pidfd_open(call.daemon_pid)
     try:
-        connection = _shared(process, call.descriptor)
+        connection = shared(process, call.descriptor)
     finally:
         os.close(process)
     if connection is None:
@@ -168,19 +165,6 @@ def _taken(call: Call) -> Iterator[socket.socket | None]:
     with connection:
         is_it = str(Path(f"/proc/self/fd/{connection.fileno()}").readlink()) == call.socket
         yield connection if is_it and _is_clients(connection) else None
-
-
-def _shared(process: int, descriptor: int) -> socket.socket | None:
-    taken = _libc.syscall(_PIDFD_GETFD, process, descriptor, 0)
-    if taken < 0:
-        if (number := ctypes.get_errno()) == errno.EBADF:  # closed by now
-            return None
-        raise OSError(number, f"pidfd_getfd: {os.strerror(number)}")
-    try:
-        return socket.socket(fileno=taken)
-    except OSError:  # something else by now
-        os.close(taken)
-        return None
 
 
 def _is_clients(connection: socket.socket) -> bool:

@@ -1,12 +1,13 @@
 """
-Daemons that run and whose socket was removed, by itself or with the directory it was in: no program finds them anew.
+Daemons that run and whose socket was removed, with its directory or without, or replaced: no program finds them anew.
 
 Who has found the daemon before keeps the contexts, and nothing gives a removed socket its name back but another daemon.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from plugin.mps.control import SOCKETS
+from plugin.mps.control import SOCKETS, planted_link
 from plugin.removal import removed
 
 PIPE_DIRECTORY = "mps.pipeDirectory"  # as `_cluster.yaml` names it
@@ -23,15 +24,13 @@ def is_removed(pipe_directory: Path) -> str:
     return removed({PIPE_DIRECTORY: pipe_directory})
 
 
-def why_unreachable(directory: Path, found: str) -> str:
-    """Say what became of the socket of the daemon in *directory*; *found* is what asking it came to."""
-    if why := is_removed(directory.parent):
+def why_unreachable(directory: Path, lost: Sequence[str]) -> str:
+    """Say what became of the sockets of the daemon in *directory* of which *lost* are not in their places."""
+    if why := is_removed(directory.parent) or planted_link(directory):
         return why
-    paths = [directory / name for name in SOCKETS]
-    if any(path.is_symlink() for path in paths):
-        return found
-    gone = next((path for path in paths if not path.is_socket()), paths[0])
-    return f"{gone}: somebody removed the socket of the daemon"
+    path = directory / (lost or SOCKETS)[0]
+    did = "put another socket in the place of that" if path.is_socket() else "removed the socket"
+    return f"{path}: somebody {did} of the daemon"
 
 
 def left_alone(directory: Path, why: str) -> str:

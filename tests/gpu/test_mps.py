@@ -5,15 +5,20 @@ Where the answer is worse than that and documented, the test ends with `xfail` a
 is in docs/decisions/0032-what-a-real-gpu-did.md.
 """
 
+import os
 import signal
 import socket
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from plugin.gpus.nvml import load_nvml
 from plugin.mps.answers import server_pids
+from plugin.mps.control import SOCKETS
+from plugin.mps.process_sockets import bound_to
+from plugin.mps.processes import holders
 from plugin.usage.nvml_processes import read_processes
 from policies.contract import MPS_PIPE_DIRECTORY
 from tests.gpu.node import EVERYTHING_MIB, KEEPS_MODE, Node, runs, said
@@ -144,6 +149,17 @@ def test_a_client_that_says_nothing_keeps_nobody_from_the_gpu(node: Node) -> Non
         assert time.monotonic() - began < SILENCE_ENDS_WITHIN_SECONDS
     assert server_pids(node.control().ask("get_server_list")) == (before,)
     assert node.fault() is None
+
+
+def test_the_kernel_shows_both_sockets_of_the_daemon(node: Node) -> None:
+    directory = Path(node.pipe_directory) / node.gpu.uuid
+    (pid,) = (one.pid for one in holders() if (one.role, one.directory) == ("daemon", str(directory)))
+    shown = bound_to(pid, SOCKETS)
+    assert {name: os.fstat(file).st_ino for name, file in shown.items()} == {
+        name: (directory / name).lstat().st_ino for name in SOCKETS
+    }
+    for file in shown.values():
+        os.close(file)
 
 
 def test_a_user_other_than_root_gives_the_daemon_no_commands(node: Node) -> None:
