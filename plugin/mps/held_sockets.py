@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from plugin.mps.control import SOCKETS
-from plugin.mps.pipe_directories import opened_child
+from plugin.mps.pipe_directories import drop_acl, opened_child
 from plugin.mps.process_sockets import bound_to
 
 _log = logging.getLogger(__name__)
@@ -127,11 +127,14 @@ class HeldSockets:
 
     def _opened_to_all(self, name: str) -> bool:
         file, mode = self._held[name], self._modes.get(name)
-        if mode is None or _mode(file) == mode:
+        path = f"/proc/self/fd/{file}"  # what is not opened is reached by no other
+        had_acl = drop_acl(path)  # first: it decides what of the mode is in force
+        if not had_acl and (mode is None or _mode(file) == mode):
             return False
         with suppress(OSError):
-            Path(f"/proc/self/fd/{file}").chmod(mode)
-            said = {"socket": str(self._directory / name), "mode": f"{mode:o}"}
+            if mode is not None:
+                Path(path).chmod(mode)
+            said = {"socket": str(self._directory / name), "mode": f"{_mode(file):o}"}
             _log.warning("the mode of an MPS socket was changed: set again", extra=said)
         return True
 

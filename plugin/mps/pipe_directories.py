@@ -26,6 +26,7 @@ _LONGEST_SOCKET = "control_privileged"  # that a daemon makes
 _AT_A_TIME = 1000  # entries of a directory: there can be millions
 _MOST_ROUNDS = 100_000  # of so many; the least of them has one entry, of directories in each other
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ACLS = ("system.posix_acl_access", "system.posix_acl_default")  # the second is for what is made in a directory
 _SELINUX = Path("/sys/fs/selinux/enforce")
 _SELINUX_ATTRIBUTE = "security.selinux"
 _SELINUX_LABEL = b"system_u:object_r:container_file_t:s0"  # what containers may use
@@ -104,6 +105,17 @@ def label(directory: int, *, selinux: Path = _SELINUX) -> None:
         _log.warning("SELinux label not set: pods may not reach MPS", extra={"reason": error.strerror})
 
 
+def drop_acl(file: int | str) -> bool:
+    """Remove the ACL that can keep some users from a file whose mode lets them in, and say whether there was one."""
+    found = False
+    for name in _ACLS:
+        with suppress(OSError):  # it has none
+            os.getxattr(file, name)  # to remove what is not there would count as a change
+            os.removexattr(file, name)
+            found = True
+    return found
+
+
 @contextmanager
 def opened_child(pipe_directory: Path, name: str) -> Iterator[int]:
     """
@@ -153,6 +165,7 @@ def _take(directory: int) -> None:
         os.fchown(directory, os.geteuid(), os.getegid())
     if stat.S_IMODE(status.st_mode) != _ENTERED_BY_ALL:  # for a new one that is the umask's doing
         os.fchmod(directory, _ENTERED_BY_ALL)
+    drop_acl(directory)
     label(directory)
 
 

@@ -1,5 +1,7 @@
 import logging
+import os
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +33,17 @@ QUICK = Timing(look=0.05, settle=0.02, answer=5.0, start=10.0, quit=5.0, kill=1.
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def close_to_a_user(path: Path, kind: str = "access") -> None:
+    """Give a file an ACL that keeps one user out, and lets all others in as the mode 755 does."""
+    nobody = 0xFFFFFFFF
+    entries = [(0x01, 7, nobody), (0x02, 0, 1000), (0x04, 5, nobody), (0x10, 5, nobody), (0x20, 5, nobody)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)  # setfacl -m u:1000:---
+    try:
+        os.setxattr(path, f"system.posix_acl_{kind}", acl)
+    except OSError as error:
+        pytest.skip(f"the file system has no ACLs: {error}")
 
 
 @pytest.fixture

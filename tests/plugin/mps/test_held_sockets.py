@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugin.mps.held_sockets import HeldSockets
-from tests.plugin.mps.conftest import UUID, names
+from tests.plugin.mps.conftest import UUID, close_to_a_user, names
 
 NAMES = ("control", "control_privileged")
 Made = Callable[[str], Path]
@@ -149,6 +149,12 @@ def test_a_socket_has_the_mode_again_that_its_daemon_made_it_with(sockets: HeldS
     assert sockets.put_back()
     assert (directory / "control").stat().st_mode & 0o7777 == 0o666
     assert not sockets.put_back()
+
+
+def test_a_socket_that_an_acl_closed_to_some_users_is_open_to_them_again(sockets: HeldSockets, directory: Path) -> None:
+    close_to_a_user(control := directory / "control")
+    assert (sockets.put_back(), sockets.put_back()) == (True, False)
+    assert os.listxattr(control) == []
 
 
 def test_a_socket_that_was_put_in_its_place_before_it_was_held_is_not_held(directory: Path, root: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from plugin.errors import MpsError
 from plugin.mps import pipe_directories as directories
 from plugin.mps.pipe_directories import clear, label, prepare, prepare_pipe_directory
-from tests.plugin.mps.conftest import UUID, names
+from tests.plugin.mps.conftest import UUID, close_to_a_user, names
 
 
 def mode(path: Path) -> int:
@@ -38,6 +38,14 @@ def test_a_directory_that_was_given_away_is_taken_back(pipes: Path) -> None:
     os.chown(pipes, 1234, 1234)
     prepare_pipe_directory(pipes)
     assert (pipes.stat().st_uid, pipes.stat().st_gid) == (os.geteuid(), os.getegid())
+
+
+@pytest.mark.parametrize("kind", ["access", "default"])
+def test_a_directory_that_an_acl_closed_to_some_users_is_open_to_all_again(pipes: Path, kind: str) -> None:
+    close_to_a_user(prepare(pipes, UUID), kind)
+    assert f"system.posix_acl_{kind}" in os.listxattr(pipes / UUID)
+    prepare(pipes, UUID)
+    assert (mode(pipes / UUID), os.listxattr(pipes / UUID)) == (0o755, [])
 
 
 def test_a_pipe_directory_that_containers_have_mounted_stays_the_same_one(pipes: Path) -> None:
