@@ -13,6 +13,7 @@ from urllib3.util import create_urllib3_context
 from program.kubeconfig import NOT_A_KUBECONFIG
 from program.login import CredentialError, Login, SignedIn
 from program.private_files import remove
+from program.proxy import headers_for, with_scheme
 from program.tls import as_kubectl
 
 _FILES: Final = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
@@ -32,17 +33,14 @@ def api_client(settings: client.Configuration, login: Login | None = None) -> cl
     """
     Make a client that shows with each request what *login* has; None if the settings have it.
 
-    A proxy without a scheme is one by http, as it is for curl, and one by SOCKS looks up names itself, as for kubectl.
-
     Raises:
         ProxyError: If the address of the proxy is invalid.
     """
     loaded = _loaded(settings)
     try:
-        if settings.proxy and "://" not in settings.proxy:
-            settings.proxy = f"http://{settings.proxy}"
-        if settings.proxy and settings.proxy.startswith("socks5://"):
-            settings.proxy = settings.proxy.replace("socks5", "socks5h", 1)
+        if settings.proxy:
+            settings.proxy = with_scheme(settings.proxy)
+            settings.proxy_headers = headers_for(settings.proxy)
         made = client.ApiClient(settings)
     except (HTTPError, *NOT_A_KUBECONFIG):
         raise ProxyError from None
