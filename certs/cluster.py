@@ -22,7 +22,9 @@ from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from program.api_client import ProxyError, api_client
-from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, Chosen, load, paths_of, settings_from_environment
+from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, load, settings_from_environment
+from program.kubeconfig_files import paths_of
+from program.own_cluster import set_own_cluster
 
 T = TypeVar("T")
 
@@ -59,19 +61,18 @@ def connect() -> client.ApiClient:
     Raises:
         NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
     """
-    settings = settings_from_environment()
-    chosen = Chosen("(in the cluster)")
+    settings, login = settings_from_environment(), None
     try:
-        config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
+        set_own_cluster(settings)
     except config.ConfigException as outside:
         try:
-            chosen = load(settings, paths_of())
+            login = load(settings, paths_of()).login
         except INVALID_KUBECONFIG as error:
             invalid = "The kubeconfig is not valid: compare it with kubectl config view"
-            reasons = f"{outside} {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
+            reasons = f"{str(outside).rstrip('.')}. {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
             raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {' '.join(reasons.split())}") from None
     try:
-        return api_client(settings, chosen.login)
+        return api_client(settings, login)
     except ProxyError as error:
         raise NoClusterError(f"no cluster: {error}") from None
 

@@ -1,5 +1,6 @@
 """Which API server is meant: that of a kubeconfig, as kubectl finds it, or in a pod that of its service account."""
 
+import os
 from pathlib import Path
 
 from kubernetes import client, config
@@ -13,10 +14,11 @@ from program.kubeconfig import (
     Chosen,
     NoContextError,
     load,
-    paths_of,
     settings_from_environment,
 )
+from program.kubeconfig_files import exist, paths_of, shown
 from program.login import CredentialError
+from program.own_cluster import is_in_a_pod, own_namespace, set_own_cluster
 
 
 class NoClusterError(GpuShareError):
@@ -33,7 +35,8 @@ def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
     settings = settings_from_environment()
     try:
         chosen = _load(settings, kubeconfig, context)
-        return ApiServer(settings, context=chosen.name, namespace=chosen.namespace, login=chosen.login)
+        namespace = chosen.namespace or own_namespace(os.environ)
+        return ApiServer(settings, context=chosen.name, namespace=namespace, login=chosen.login)
     except ProxyError as error:
         raise NoClusterError(f"no cluster: {error}") from None
 
@@ -43,27 +46,31 @@ def _load(settings: client.Configuration, kubeconfig: Path | None, context: str)
     try:
         return load(settings, paths, context)
     except INVALID_KUBECONFIG as error:
+        fault = _fault(error, paths)
         # A kubeconfig that is broken must not lead to another cluster.
-        is_none = isinstance(error, NoContextError) and not (kubeconfig or context)
-        if is_none and (chosen := _in_a_pod(settings)):
-            return chosen
-        raise NoClusterError(f"no cluster: {_fault(error, paths)}") from None
+        if isinstance(error, NoContextError) and not (kubeconfig or context) and is_in_a_pod(os.environ):
+            return _in_a_pod(settings, fault)
+        raise NoClusterError(f"no cluster: {fault}") from None
 
 
-def _in_a_pod(settings: client.Configuration) -> Chosen | None:
+def _in_a_pod(settings: client.Configuration, fault: str) -> Chosen:
     try:
-        config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
-    except config.ConfigException:
-        return None
+        set_own_cluster(settings)
+    except config.ConfigException as error:
+        reason = short(error).rstrip(".")
+        raise NoClusterError(f"no cluster: the pod's service account cannot be used: {reason}; and {fault}") from None
     return Chosen("(in the cluster)")
 
 
-def _fault(error: Exception, paths: str) -> str:
-    """Say what is wrong with a kubeconfig, which may be several files with colons between them."""
-    if not any(Path(one).expanduser().exists() for one in paths.split(":") if one):
-        return f"{paths} does not exist: set KUBECONFIG, or name a file by --kubeconfig"
+def _fault(error: Exception, paths: tuple[Path, ...]) -> str:
+    """Say what is wrong with a kubeconfig, which may be several files."""
+    names = shown(paths)
+    if not exist(paths):
+        if not names:
+            return "KUBECONFIG must be paths of files: is it the content of a kubeconfig?"
+        return f"{names} does not exist: set KUBECONFIG, or name a file by --kubeconfig"
     if isinstance(error, CredentialError):
         return short(error)
     if isinstance(error, NOT_A_KUBECONFIG):
-        return f"{paths} is not a valid kubeconfig: compare it with kubectl config view"
+        return f"{names} is not a valid kubeconfig: compare it with kubectl config view"
     return f"{short(error).rstrip('.')}: correct the kubeconfig, or name another context by --context"

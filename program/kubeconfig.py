@@ -1,29 +1,37 @@
 """
 What a kubeconfig says, understood as kubectl does.
 
-The Python client alone takes the current context of the last of several files, fails over an empty one, goes by
-NO_PROXY past a proxy that the kubeconfig names, by HTTP_PROXY to its own machine, knows no `as`, and shows a whole
-entry with its passwords where a field is missing.
+The Python client alone takes the current context of the last of several files, fails over an empty one, takes a CA that
+is not base64 for none, goes by NO_PROXY past a proxy that the kubeconfig names, knows no `as`, and shows a whole entry
+with its passwords where a field is missing.
 """
 
-import ipaddress
 import os
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 from kubernetes import client, config
 
+from program.base64_field import decoded
+from program.kubeconfig_files import Entry, File, files_of
 from program.kubeconfig_user import User, sign_in
 from program.login import Login, sendable
 from program.private_files import of_data_or_file
+from program.proxy import is_overheard, proxy_of
 
-NOT_A_KUBECONFIG: Final = (ValueError, TypeError, KeyError, AttributeError, msgspec.ValidationError)  # other YAML
+NOT_A_KUBECONFIG: Final = (  # other YAML
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RecursionError,  # an alias within itself
+    msgspec.ValidationError,
+)
 INVALID_KUBECONFIG: Final = (config.ConfigException, OSError, *NOT_A_KUBECONFIG)
 _FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"  # the extension of a cluster that credential plugins get
 
@@ -54,23 +62,7 @@ class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     extensions: tuple[_Extension, ...] | None = None
 
 
-class _Entry(msgspec.Struct, frozen=True):
-    """Of any kind; only what is chosen must be valid."""
-
-    name: str
-    context: dict[str, Any] | None = None
-    cluster: dict[str, Any] | None = None
-    user: dict[str, Any] | None = None
-
-
-class _File(msgspec.Struct, frozen=True):
-    current: str | None = msgspec.field(name="current-context", default=None)
-    contexts: tuple[_Entry, ...] | None = None
-    clusters: tuple[_Entry, ...] | None = None
-    users: tuple[_Entry, ...] | None = None
-
-
-_Files = Sequence[tuple[Path, _File]]
+_Files = Sequence[tuple[Path, File]]
 
 
 class _Tokens(dict[str, str]):
@@ -85,23 +77,19 @@ class Chosen:
     """The context that was chosen."""
 
     name: str
-    namespace: str = "default"
+    namespace: str = ""  # empty if it names none
     login: Login | None = None  # None in a pod, whose token the settings have
-
-
-def paths_of(kubeconfig: Path | None = None) -> str:
-    """Say which files are meant, with colons between them: this one, or those that kubectl reads."""
-    return str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
 
 def settings_from_environment() -> client.Configuration:
     """Make the settings of a client, which has no API server and no token yet."""
     settings = client.Configuration()
     settings.api_key = _Tokens()
+    settings.proxy = settings.no_proxy = None  # until it is known to whom it would have to lead
     return settings
 
 
-def load(settings: client.Configuration, paths: str, context: str = "") -> Chosen:
+def load(settings: client.Configuration, paths: Sequence[Path], context: str = "") -> Chosen:
     """
     Set what the files say of a context, which is the current one if none is named, and have its user sign in.
 
@@ -110,7 +98,7 @@ def load(settings: client.Configuration, paths: str, context: str = "") -> Chose
         ConfigException, OSError: If they do not say it, or the user cannot sign in.
         Exception: Of NOT_A_KUBECONFIG, if they do not say it.
     """
-    files = tuple(_files(paths))
+    files = tuple(files_of(paths))
     name = context or next((one.current for _, one in files if one.current), "")
     if not name:
         raise NoContextError("no context is current, and none was named")
@@ -122,32 +110,16 @@ def load(settings: client.Configuration, paths: str, context: str = "") -> Chose
         raise config.ConfigException(f"the cluster {chosen.cluster} has no server")
     _set(settings, cluster, directory)
     user = User()
-    if chosen.user:
+    if chosen.user and not is_overheard(settings.host):  # kubectl shows no user over plain HTTP either
         entry, directory = _first(files, lambda one: one.users, f"user {chosen.user}", chosen.user)
         user = msgspec.convert(entry.user or {}, User)
     login = sign_in(settings, user, directory=directory, cluster=_told(cluster, settings))
-    return Chosen(name, chosen.namespace or "default", login)
-
-
-def _files(paths: str) -> Iterator[tuple[Path, _File]]:
-    """Read those that are there and not empty; with each the directory by which it names other files."""
-    for path in filter(None, paths.split(os.pathsep)):
-        file = Path(path).expanduser()
-        if not file.exists():
-            continue
-        try:
-            content = yaml.safe_load(file.read_text())
-        except yaml.YAMLError as error:  # which shows the line
-            mark = getattr(error, "problem_mark", None)
-            where = f", line {mark.line + 1}" if mark else ""
-            raise config.ConfigException(f"{file} is not valid YAML{where}") from None
-        if content is not None:
-            yield file.absolute().parent, msgspec.convert(content, _File)
+    return Chosen(name, chosen.namespace or "", login)
 
 
 def _first(
-    files: _Files, entries: Callable[[_File], Sequence[_Entry] | None], what: str, name: str
-) -> tuple[_Entry, Path]:
+    files: _Files, entries: Callable[[File], Sequence[Entry] | None], what: str, name: str
+) -> tuple[Entry, Path]:
     for directory, file in files:
         for one in entries(file) or ():
             if one.name == name:
@@ -156,19 +128,36 @@ def _first(
 
 
 def _set(settings: client.Configuration, cluster: _Cluster, directory: Path) -> None:
-    settings.host = cluster.server.rstrip("/")
+    has_ca = bool(cluster.certificate_authority_data or cluster.certificate_authority)
+    is_insecure = bool(cluster.insecure_skip_tls_verify)
+    if has_ca and is_insecure:
+        raise config.ConfigException("a cluster has a certificate-authority and insecure-skip-tls-verify: remove one")
     if cluster.certificate_authority_data:
-        settings.ca_cert_data = b64decode(cluster.certificate_authority_data).decode(
-            "ascii", "ignore"
-        )  # a comment may have more
+        settings.ca_cert_data = _ca(cluster.certificate_authority_data)
     else:
         settings.ssl_ca_cert = of_data_or_file(None, cluster.certificate_authority, directory=directory)
-    settings.verify_ssl = not cluster.insecure_skip_tls_verify
+    settings.host = _url(cluster.server)
+    settings.verify_ssl = not is_insecure
     settings.tls_server_name = cluster.tls_server_name
-    if cluster.proxy_url:
-        settings.proxy, settings.no_proxy = cluster.proxy_url, None
-    elif _is_local(settings.host):
-        settings.proxy = None
+    settings.proxy = cluster.proxy_url or proxy_of(os.environ, settings.host)
+
+
+def _ca(data: str) -> str:
+    """Read a CA bundle; one without a certificate must not be taken for none, since that trusts every public CA."""
+    bundle = decoded(data, "certificate-authority-data").decode("ascii", "ignore")  # a comment may have more
+    if "-----BEGIN " not in bundle:
+        raise config.ConfigException("certificate-authority-data must have a certificate in PEM")
+    return bundle
+
+
+def _url(server: str) -> str:
+    """Write out the scheme of a server that has none, such as that of kubectl proxy."""
+    parts = urlsplit(server)
+    if not (parts.scheme and parts.netloc):
+        server = f"http://{server}"
+        if urlsplit(server).path not in ("", "/") or not urlsplit(server).hostname:
+            raise config.ConfigException("the server of a cluster must be a URL, or a host with its port")
+    return server.rstrip("/")
 
 
 def _told(cluster: _Cluster, settings: client.Configuration) -> dict[str, Any]:
@@ -187,11 +176,3 @@ def _told(cluster: _Cluster, settings: client.Configuration) -> dict[str, Any]:
         "config": extension,
     }
     return {name: value for name, value in told.items() if value is not None}
-
-
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import msgspec
 from kubernetes import client, config
-from urllib3.util import make_headers
 
 from program.exec_plugin import Exec, ExecPlugin
 from program.files import read_file
 from program.login import Credential, CredentialError, Login, bearer, sendable
 from program.private_files import of_data_or_file
+from program.proxy import basic
 
 _TOKEN_FILE_SECONDS: Final = 60.0  # until it is read again, as client-go has it
 _LONGEST_TOKEN: Final = 1024 * 1024
@@ -63,12 +63,11 @@ def sign_in(settings: client.Configuration, user: User, *, directory: Path, clus
 def _source(user: User, directory: Path, cluster: dict[str, Any]) -> Callable[[], Credential]:
     """Choose as kubectl does: who has a token needs no plugin, and a file comes before what was in it once."""
     if user.token_file:
-        return partial(_of_file, directory / user.token_file)
+        return _TokenFile(directory / user.token_file, user.token or "")
     if user.token:
         return partial(Credential, bearer(user.token))
     if user.username:
-        name_and_password = f"{user.username}:{user.password or ''}"
-        return partial(Credential, make_headers(basic_auth=name_and_password)["authorization"])
+        return partial(Credential, basic(f"{user.username}:{user.password or ''}"))
     if user.provider is not None:
         raise CredentialError(
             "the user signs in by auth-provider, which gpu-share does not do: use a credential plugin in its place, "
@@ -77,14 +76,32 @@ def _source(user: User, directory: Path, cluster: dict[str, Any]) -> Callable[[]
     return ExecPlugin(user.exec, directory=directory, cluster=cluster) if user.exec else Credential
 
 
-def _of_file(path: Path) -> Credential:
+class _TokenFile:
+    """A file of a token; before it can be read for the first time, the token beside it is as good."""
+
+    def __init__(self, path: Path, beside: str) -> None:
+        self._path = path
+        self._beside = beside
+
+    def __call__(self) -> Credential:
+        try:
+            token = _read(self._path)
+            self._beside = ""
+        except CredentialError:
+            if not self._beside:
+                raise
+            token = self._beside
+        return Credential(bearer(token), due=time() + _TOKEN_FILE_SECONDS)
+
+
+def _read(path: Path) -> str:
     try:
         token = read_file(path, most_bytes=_LONGEST_TOKEN).decode(errors="replace")
     except OSError as error:
         raise CredentialError(f"the token cannot be read: {path}: {error.strerror}") from None
     if not token.strip():
         raise CredentialError(f"the token cannot be read: {path}: the file is empty")
-    return Credential(bearer(token), due=time() + _TOKEN_FILE_SECONDS)
+    return token
 
 
 def _headers(user: User) -> Iterator[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 import atexit
 import os
-from base64 import b64decode
 from pathlib import Path
 from tempfile import mkstemp
 
 from kubernetes import config
+
+from program.base64_field import decoded
 
 _written: set[str] = set()
 
@@ -16,12 +17,13 @@ def of_data_or_file(data: str | None, name: str | None, *, directory: Path) -> s
     Give the path of what a kubeconfig in *directory* has itself, in base64, or names; None if it does neither.
 
     Raises:
-        ConfigException: If there is no such file.
-        ValueError: If it is not base64.
+        ConfigException: If there is no such file, or it is not base64.
     """
     if data:
-        return _with(b64decode(data))
-    if name and not (directory / name).is_file():
+        return _with(decoded(data, "client-certificate-data and client-key-data"))
+    if name and "\n" in name:
+        raise config.ConfigException("expected the name of a file with a certificate or key, got what is in one")
+    if name and not _is_file(directory / name):
         raise config.ConfigException(f"there is no file {directory / name}")
     return str(directory / name) if name else None
 
@@ -31,6 +33,13 @@ def remove(file: str) -> None:
     if file in _written:
         _written.discard(file)
         Path(file).unlink(missing_ok=True)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise config.ConfigException(f"a file cannot be read: {error.strerror}: {path}") from None
 
 
 def _with(content: bytes) -> str:

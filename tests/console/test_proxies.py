@@ -2,32 +2,43 @@
 
 import socketserver
 import struct
-from collections.abc import Callable, Iterator
+from base64 import b64encode
+from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
-from kubernetes import client
 
-from console.api_server import ApiServer
 from console.kubeconfig import NoClusterError, connect
 from console.look import look
 from tests.console.conftest import Served
 from tests.console.kubeconfigs import changed
 from tests.console.objects import cluster, gpu, state
-from tests.console.stand_in import StandIn
 from tests.program.tunnel import lead
 from tests.serving import serving
 
 A, B = state(gpu(), on="gpu-a"), state(gpu(), on="gpu-b")
 
 
-def test_a_proxy_needs_no_scheme(connected: Callable[[StandIn], ApiServer], monkeypatch: pytest.MonkeyPatch) -> None:
-    proxy = urlsplit(connected(cluster(B)).address)  # it answers itself, which a proxy may
+def test_a_proxy_needs_no_scheme(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = served(cluster(B))
+    proxy = urlsplit(connect(kubeconfig=file).address)  # it answers itself, which a proxy may
     monkeypatch.setenv("HTTP_PROXY", proxy.netloc)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    api = ApiServer(client.Configuration(host="http://elsewhere.example"))
+    monkeypatch.setenv("NO_PROXY", ".elsewhere.example")
+    api = connect(kubeconfig=changed(file, server="http://elsewhere.example"))
     assert [one.state for one in look(api).nodes] == [B]
+
+
+@pytest.mark.parametrize("said_by", ["kubeconfig", "environment"])
+def test_a_proxy_is_shown_its_user(served: Served, monkeypatch: pytest.MonkeyPatch, said_by: str) -> None:
+    known = cluster(A)
+    file = served(known)
+    proxy = f"http://ann:p%40ss@{urlsplit(connect(kubeconfig=file).address).netloc}"
+    if said_by == "environment":
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+    fields = {"proxy-url": proxy} if said_by == "kubeconfig" else {}
+    assert connect(kubeconfig=changed(file, **{"server": "http://elsewhere.example"} | fields)).get("/version")
+    assert known.headers[0]["Proxy-Authorization"] == f"Basic {b64encode(b'ann:p@ss').decode()}"
 
 
 @pytest.mark.parametrize("proxy", ["http://[", "://x", "ftp://x:1"])
