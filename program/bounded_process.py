@@ -2,11 +2,13 @@
 
 import os
 import selectors
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from subprocess import PIPE, Popen
-from typing import Final
+from typing import Final, TextIO
 
 _MOST_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 65536
@@ -20,18 +22,22 @@ class ProcessError(Exception):
 
 
 def output_of(
-    command: Sequence[str], *, env: Mapping[str, str], stdin: int | None, is_shown: bool, within_seconds: float
+    command: Sequence[str], *, env: Mapping[str, str], stdin: int | None, is_attended: bool, within_seconds: float
 ) -> bytes:
     """
-    Run a program, and give what it prints; *is_shown* is whether somebody at a terminal sees what it says meanwhile.
+    Run a program, and give what it prints; whoever is at the terminal, if *is_attended*, sees what it says meanwhile.
 
     Raises:
         ProcessError: If it fails, prints too much, or takes too long.
         OSError, ValueError: If it cannot be started.
     """
     deadline = time.monotonic() + within_seconds
-    is_shown = is_shown and sys.stderr is not None and sys.stderr.isatty()
-    with Popen(command, env=env, stdin=stdin, stdout=PIPE, stderr=PIPE) as process:  # noqa: S603 - the user's own
+    is_shown = is_attended and is_terminal(sys.stderr)
+    # In a group of its own it could not ask at the terminal for a password.
+    is_group = not (is_shown or (is_attended and is_terminal(sys.stdin)))
+    with Popen(  # noqa: S603 - the user's own
+        command, env=env, stdin=stdin, stdout=PIPE, stderr=PIPE, process_group=0 if is_group else None
+    ) as process:
         said = bytearray()
         try:
             printed = _read(process, said, deadline=deadline, is_shown=is_shown)
@@ -39,11 +45,29 @@ def output_of(
         except TimeoutError:
             raise ProcessError(f"has not ended after {within_seconds:g} s{_words(said)}") from None
         finally:
-            process.kill()
+            _end(process, is_group=is_group)
     if code:
         ended = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         raise ProcessError(f"{ended}{_words(said)}")
     return printed
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody is at the other end; a stream that was closed is None, or fails."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def _end(process: Popen[bytes], *, is_group: bool) -> None:
+    """End a program that still runs, with those that it waits for; one that has ended may leave a browser behind."""
+    if process.poll() is not None:
+        return
+    if is_group:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def _read(process: Popen[bytes], said: bytearray, *, deadline: float, is_shown: bool) -> bytes:

@@ -5,8 +5,10 @@ As client-go has it: what is told to a plugin, which answers are valid, and that
 """
 
 import os
+import shutil
 import sys
 from datetime import UTC, datetime
+from errno import ENOENT
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any, Final, Literal
@@ -14,9 +16,9 @@ from typing import Any, Final, Literal
 import msgspec
 from kubernetes import config
 
-from program.bounded_process import ProcessError, output_of, printable
+from program.bounded_process import ProcessError, is_terminal, output_of, printable
+from program.exec_answer import Status, read_answer
 from program.login import Credential, CredentialError, bearer
-from program.structs import decoder
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _FIRST_SECONDS: Final = 300.0  # somebody may have to sign in
@@ -42,19 +44,6 @@ class Exec(msgspec.Struct, frozen=True):
     wants_cluster: bool | None = msgspec.field(name="provideClusterInfo", default=None)
 
 
-class _Status(msgspec.Struct, frozen=True):
-    token: str | None = None
-    certificate: str | None = msgspec.field(name="clientCertificateData", default=None)
-    key: str | None = msgspec.field(name="clientKeyData", default=None)
-    expires: str | None = msgspec.field(name="expirationTimestamp", default=None)
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    version: str = msgspec.field(name="apiVersion", default="")
-    kind: str = ""
-    status: _Status | None = None
-
-
 class ExecPlugin:
     """A plugin, which is asked by calling it; one call at a time."""
 
@@ -73,8 +62,7 @@ class ExecPlugin:
                 f"{_named(wanted)} must have the apiVersion {expected}: update it, and the kubeconfig"
             )
         self._wanted = wanted
-        command = str(directory / wanted.command) if os.sep in wanted.command else wanted.command
-        self._command = [command, *(wanted.args or ())]
+        self._command = str(directory / wanted.command) if os.sep in wanted.command else wanted.command
         self._cluster = {"cluster": cluster} if wanted.wants_cluster else {}
         self._is_first = True
 
@@ -89,12 +77,12 @@ class ExecPlugin:
         answer = self._run(is_interactive=self._is_interactive(is_first=is_first), is_first=is_first)
         try:
             return _credential(self._checked(answer))
-        except (config.ConfigException, msgspec.MsgspecError, ValueError) as error:  # it says where, and shows no value
+        except (config.ConfigException, msgspec.MsgspecError, ValueError, RecursionError) as error:  # shows no value
             raise CredentialError(f"{_named(self._wanted)} gave no valid ExecCredential: {error}") from None
 
     def _is_interactive(self, *, is_first: bool) -> bool:
         """Whether somebody can be asked: afterwards the terminal is that of a view."""
-        can_be = is_first and sys.stdin is not None and sys.stdin.isatty()
+        can_be = is_first and is_terminal(sys.stdin)
         if self._wanted.mode == "Always" and not can_be:
             raise CredentialError(f"{_named(self._wanted)} asks somebody at a terminal: start the command anew in one")
         return can_be and self._wanted.mode != "Never"
@@ -105,10 +93,10 @@ class ExecPlugin:
         own = {one.name: one.value for one in self._wanted.env or ()}
         try:
             return output_of(
-                self._command,
+                [_found(self._command), *(self._wanted.args or ())],
                 env=os.environ | own | {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
                 stdin=None if is_interactive else DEVNULL,
-                is_shown=is_interactive,
+                is_attended=is_first,  # the mode is about its input alone
                 within_seconds=_FIRST_SECONDS if is_first else _LATER_SECONDS,
             )
         except ProcessError as error:
@@ -118,11 +106,11 @@ class ExecPlugin:
             hint = printable(self._wanted.hint or "")[:_LONGEST_HINT] or "install it, or correct the kubeconfig"
             raise CredentialError(f"{_named(self._wanted)} cannot be started: {why}: {hint}") from None
 
-    def _checked(self, content: bytes) -> _Status:
-        answer = decoder(_Answer).decode(content)
+    def _checked(self, content: bytes) -> Status:
+        answer = read_answer(content)
         if (answer.version, answer.kind) != (self._wanted.version, "ExecCredential"):
             raise ValueError(f"expected kind ExecCredential of {self._wanted.version}")
-        found = answer.status or _Status()
+        found = answer.status or Status()
         if bool(found.certificate) != bool(found.key):
             raise ValueError("expected a certificate with its key, got one of them")
         if not (found.token or found.certificate):
@@ -130,11 +118,19 @@ class ExecPlugin:
         return found
 
 
+def _found(command: str) -> str:
+    """Find it by the PATH of the user, not by that in the kubeconfig, and nowhere in the current directory."""
+    found = command if os.sep in command else shutil.which(command)
+    if not (found and Path(found).is_absolute()):
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+    return found
+
+
 def _named(wanted: Exec) -> str:
     return f"the credential plugin {printable(wanted.command)[:200]}"
 
 
-def _credential(found: _Status) -> Credential:
+def _credential(found: Status) -> Credential:
     pair = f"{found.certificate}\n{found.key}\n".encode() if found.certificate else b""
     end = _time(found.expires) if found.expires else float("inf")
     return Credential(

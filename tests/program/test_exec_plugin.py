@@ -1,8 +1,12 @@
 """A credential plugin is asked as kubectl asks it, and each failure is one sentence."""
 
+import io
 import json
+import os
+import select
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +97,59 @@ def test_an_answer_that_is_none_is_one_sentence_without_the_token(tmp_path: Path
     assert SECRET not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + json.dumps(answer(token=SECRET, expirationTimestamp="2026-07-01T10:00:00Z")),
+        f"""
+apiVersion: {V1}
+kind: ExecCredential
+status:
+  expirationTimestamp: 2026-07-01T10:00:00Z
+  token: {SECRET}
+""",
+    ],
+    ids=["after a mark of its encoding", "in YAML"],
+)
+def test_an_answer_is_taken_as_kubectl_takes_it(tmp_path: Path, text: str) -> None:
+    found = printing(tmp_path, text)()
+    assert (found.authorization, time.strftime("%F", time.gmtime(found.end))) == (f"Bearer {SECRET}", "2026-07-01")
+
+
+def test_a_plugin_is_found_by_the_path_of_the_user_and_not_by_that_in_the_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "own"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer(token=SECRET))}'\n")
+    program.chmod(0o755)
+    theirs = {"env": [{"name": "PATH", "value": str(tmp_path)}]}
+    with pytest.raises(CredentialError, match="the credential plugin own cannot be started: No such file"):
+        plugin(tmp_path, "own", **theirs)()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert plugin(tmp_path, "own", env=[{"name": "PATH", "value": "/bin"}])().authorization == f"Bearer {SECRET}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".:/bin")  # no program of the directory that somebody happens to be in
+    with pytest.raises(CredentialError, match="No such file"):
+        plugin(tmp_path, "own")()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_a_plugin_says_is_seen_the_first_time_also_where_nobody_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    says = f"echo sign in at https://x.example >&2; echo '{json.dumps(answer(token=SECRET))}'"
+    asked = plugin(tmp_path, "sh", "-c", says, interactiveMode="Never")
+    for _ in range(2):  # later the terminal is that of a view
+        asked()
+        assert terminal.getvalue() == "sign in at https://x.example\n"
+
+
 def test_a_plugin_that_fails_is_told_with_the_last_of_its_words(tmp_path: Path) -> None:
     words = "import sys; sys.stderr.write('x' * 9**6 + '\\n\\x1b[2J Token has\\nexpired'); sys.exit(255)"
     with pytest.raises(CredentialError) as raised:
@@ -108,13 +165,13 @@ def test_a_plugin_that_fails_is_told_with_the_last_of_its_words(tmp_path: Path) 
     [
         ({}, "No such file or directory: install it, or correct the kubeconfig"),
         ({"installHint": "see\nhttps://x.example"}, "No such file or directory: see https://x.example"),
-        ({"args": ["a\0b"]}, "invalid arguments: install it"),
+        ({"command": "true", "args": ["a\0b"]}, "invalid arguments: install it"),
     ],
 )
 def test_a_plugin_that_is_not_there_is_told_with_how_it_is_installed(
     tmp_path: Path, fields: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(CredentialError, match=f"the credential plugin no-such-login cannot be started: {said}"):
+    with pytest.raises(CredentialError, match=f"the credential plugin (no-such-login|true) cannot be started: {said}"):
         plugin(tmp_path, "no-such-login", **fields)()
 
 
@@ -142,7 +199,7 @@ def test_a_plugin_that_kubectl_would_not_ask_is_not_asked(tmp_path: Path, fields
 def test_a_program_costs_no_more_than_its_time_and_some_memory(command: str, said: str) -> None:
     began = time.monotonic()
     with pytest.raises(ProcessError) as raised:
-        output_of(["sh", "-c", command], env={}, stdin=None, is_shown=False, within_seconds=0.5)
+        output_of(["sh", "-c", command], env={}, stdin=None, is_attended=False, within_seconds=0.5)
     assert str(raised.value) == said
     assert time.monotonic() - began < 10
 
@@ -151,5 +208,19 @@ def test_a_program_costs_no_more_than_its_time_and_some_memory(command: str, sai
 def test_a_program_may_leave_another_one_behind_that_holds_its_outputs(held: str) -> None:
     began = time.monotonic()
     command = ["sh", "-c", f"sleep 60 {held} & echo said >&2; echo printed"]
-    assert output_of(command, env={}, stdin=None, is_shown=False, within_seconds=1) == b"printed\n"
+    assert output_of(command, env={}, stdin=None, is_attended=False, within_seconds=1) == b"printed\n"
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(("ends", "is_left"), [("wait", False), ("echo printed", True)], ids=["hangs", "ends"])
+def test_a_program_that_hangs_is_ended_with_its_children_and_one_that_ends_may_leave_a_browser(
+    tmp_path: Path, ends: str, *, is_left: bool
+) -> None:
+    os.mkfifo(tmp_path / "held")
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    command = ["sh", "-c", f"exec 3>{tmp_path}/held; sleep 5 >&3 2>&3 & {ends}"]
+    with suppress(ProcessError):
+        output_of(command, env={}, stdin=None, is_attended=False, within_seconds=1)
+    is_held = not select.select([held], [], [], 1)[0]  # readable once nobody holds it
+    assert is_held is is_left
+    os.close(held)
