@@ -7,6 +7,7 @@ A node's part answers through the API server's proxy, and may be anybody's by th
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from program.structs import decoder
 
 T = TypeVar("T")
 
-DEADLINE_SECONDS: Final = 8.0  # of one request, from its beginning to the last byte
+DEADLINE_SECONDS: Final = 8.0  # of one request, from when there is something to show to the last byte
 MANY_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers to many, which wait for one another
 LARGEST_BYTES: Final = 64 * 1024 * 1024  # of one answer
 MOST_CONNECTIONS: Final = 32
@@ -70,9 +71,20 @@ class ApiServer:
         settings.retries = Retry(total=0, redirect=False)
         settings.connection_pool_maxsize = MOST_CONNECTIONS
         self._client = api_client(settings, login)
+        self._login = login
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context
+
+    def sign_in(self) -> None:
+        """
+        Wait for what requests show, which a credential plugin may take longer for than an answer takes.
+
+        Where it cannot be had, the requests say so.
+        """
+        if self._login:
+            with suppress(config.ConfigException):
+                self._login.credential()
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, largest_bytes: int = LARGEST_BYTES) -> bytes:
         """
@@ -145,6 +157,7 @@ class ApiServer:
         body: object = None,
         largest_bytes: int = LARGEST_BYTES,
     ) -> tuple[RESTResponse, bytes]:
+        self.sign_in()
         deadline = time.monotonic() + DEADLINE_SECONDS
         try:
             call = self._client.param_serialize(

@@ -185,6 +185,7 @@ def _states(api: ApiServer, parts: Iterable[Pod], threads: ThreadPoolExecutor) -
     for part in sorted(parts, key=lambda one: _rank(one.metadata.labels.get(COMPONENT_LABEL, ""))):
         if part.metadata.labels.get(COMPONENT_LABEL) in ON_NODES and part.spec.node_name:
             by_node.setdefault(part.spec.node_name, []).append(part)
+    api.sign_in()  # that others are slow would not be why
     asked = {node: threads.submit(_state, api, on) for node, on in by_node.items()}
     wait(asked.values(), timeout=MANY_SECONDS)
     return {node: _answered(answer, node) for node, answer in asked.items()}

@@ -33,6 +33,7 @@ def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, res
     # What a quota holds back is seldom a share, and can be very many.
     others = sorted(found.others, key=lambda one: _QUOTA in one.message)
     by = _resources(api, frozenset(resources)) if others else Resources(Cluster(), frozenset())
+    api.sign_in()
     asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
     looked = [threads.submit(_shares, api, one, by) for one in others[: _MOST_ASKED - len(asked)]]
     waiting: list[Future[Any]] = [*asked, *looked]

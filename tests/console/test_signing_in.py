@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import certs.cluster
+import console.api_server
 from certs.errors import NoClusterError
 from console.api_server import UnseenError
 from console.kubeconfig import connect
@@ -25,9 +26,11 @@ V1 = "client.authentication.k8s.io/v1"
 SECRET = "s3cret"  # noqa: S105 - of nobody
 # Says each time that it was asked, and gives a token that lasts as long as Keycloak's do at most.
 PLUGIN = f"""
-import datetime, json, pathlib, sys
+import datetime, json, pathlib, sys, time
 asked = pathlib.Path(sys.argv[1])
 asked.write_text(asked.read_text() + "x" if asked.exists() else "x")
+if asked.with_name("slow").exists():
+    time.sleep(1)
 if asked.with_name("broken").exists():
     sys.exit("the session has ended")
 end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=float(sys.argv[2]))
@@ -72,6 +75,18 @@ def test_a_plugin_that_fails_later_leaves_a_view_with_its_words(served: Served, 
     _later(api)
     with pytest.raises(UnseenError, match="failed with exit code 1: the session has ended: run it by hand"):
         api.get("/version")
+    assert asked.read_text() == "xx"
+
+
+def test_the_time_that_a_plugin_takes_is_none_of_the_time_for_an_answer(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, asked = by_plugin(tmp_path, seconds=-60)
+    api = connect(kubeconfig=changed(served(cluster(A)), user=user))
+    monkeypatch.setattr(console.api_server, "DEADLINE_SECONDS", 0.5)
+    (tmp_path / "slow").touch()
+    _later(api)
+    assert api.get("/version")
     assert asked.read_text() == "xx"
 
 
