@@ -7,14 +7,16 @@ minutes, never again for a certificate, and goes on as nobody where the plugin f
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ssl import SSLContext
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from kubernetes import config
-from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager
+from urllib3 import BaseHTTPResponse, HTTPHeaderDict
+
+from program.trusted_pools import TrustedPools
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 _UNAUTHORIZED: Final = 401
@@ -98,10 +100,22 @@ class SignedIn:
     The client itself knows one header of each name, and groups are several; and a certificate for its whole life.
     """
 
-    def __init__(self, pools: PoolManager, login: Login, showing: Callable[[bytes], SSLContext]) -> None:
-        """Have requests made by *pools*, over TLS contexts that *showing* makes of a certificate."""
+    def __init__(
+        self,
+        pools: TrustedPools,
+        login: Login,
+        showing: Callable[[bytes], Sequence[SSLContext]],
+        *,
+        files: Login | None = None,
+    ) -> None:
+        """
+        Have requests made by *pools*, over TLS contexts that *showing* makes of a certificate.
+
+        It is that of *login*, or else of *files*.
+        """
         self._pools = pools
         self._login = login
+        self._files = files
         self._showing = showing
         self._certificate = b""
         self._lock = Lock()
@@ -120,8 +134,9 @@ class SignedIn:
             all_headers["Authorization"] = shown.authorization
         for name, value in self._login.headers:
             all_headers.add(name, value)
-        if shown.certificate:
-            self._show(shown.certificate)
+        certificate = shown.certificate or (self._files.credential().certificate if self._files else b"")
+        if certificate:
+            self._show(certificate)
         answer = self._pools.request(method, url, headers=all_headers, **rest)
         if answer.status == _UNAUTHORIZED:
             self._login.reject(shown)
@@ -131,8 +146,7 @@ class SignedIn:
         """Show it on connections that are made from now on: another context leads to ones of its own."""
         with self._lock:
             if certificate != self._certificate:
-                context = self._showing(certificate)
-                self._pools.connection_pool_kw.update(ssl_context=context, cert_file=None, key_file=None)
+                self._pools.show(self._showing(certificate))
                 self._certificate = certificate
 
 

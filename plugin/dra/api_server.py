@@ -17,6 +17,7 @@ import msgspec
 
 from plugin.errors import DraError
 from program.tls import as_kubectl
+from program.trust import trusting
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _REQUEST_SECONDS = 10.0
@@ -108,26 +109,39 @@ class ApiServer:
             ApiError: If that is not possible.
         """
         query = {**query, "watch": "true", "timeoutSeconds": str(_WATCH_SECONDS)}
-        with closing(self._connection(_SILENT_SECONDS)) as connection:
+        with closing(self._connected(_SILENT_SECONDS, f"GET {path}")) as connection:
             yield Watch(connection, self._answer(connection, "GET", path, None, query))
 
     def _ask(self, method: str, path: str, body: Any, query: Mapping[str, str]) -> Any:
-        with closing(self._connection(_REQUEST_SECONDS)) as connection:
+        with closing(self._connected(_REQUEST_SECONDS, f"{method} {path}")) as connection:
             response = self._answer(connection, method, path, body, query)
             try:
                 return msgspec.json.decode(response.read())
             except (OSError, HTTPException, ValueError) as error:
                 raise ApiError(f"cannot {method} {path}: {error}: the API server's answer is cut short") from error
 
-    def _connection(self, seconds: float) -> HTTPConnection:
+    def _connected(self, seconds: float, what: str) -> HTTPConnection:
         host, port = self._address
+        file = self._credentials / "ca.crt"
         try:
-            tls = as_kubectl(ssl.create_default_context(cafile=str(self._credentials / "ca.crt")))
+            contexts = trusting(lambda: as_kubectl(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)), file=str(file))
         except OSError as error:  # ssl.SSLError is one
-            raise ApiError(
-                f"{self._credentials}/ca.crt: cannot be used: {error}: is the ServiceAccount mounted?"
-            ) from error
-        return HTTPSConnection(host, port, timeout=seconds, context=tls)
+            raise ApiError(f"{file}: cannot be used: {error}: is the ServiceAccount mounted?") from error
+        why = ""
+        for tls in contexts:
+            connection = HTTPSConnection(host, port, timeout=seconds, context=tls)
+            try:
+                connection.connect()
+            except ssl.SSLCertVerificationError as error:
+                why = error.verify_message.rstrip(".")
+            except (OSError, HTTPException, ValueError) as error:
+                raise _unreached(what, error) from error
+            else:
+                return connection
+        raise ApiError(
+            f"cannot {what}: the certificate of the API server cannot be verified: {why}: it must be for {host}, and "
+            f"by a CA in {file}"
+        )
 
     def _answer(
         self, connection: HTTPConnection, method: str, path: str, body: Any, query: Mapping[str, str]
@@ -144,10 +158,7 @@ class ApiServer:
                 return response
             text = response.read()
         except (OSError, HTTPException, ValueError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise ApiError(
-                f"cannot {method} {path}: the API server cannot be reached: {reason}: check the network policies"
-            ) from error
+            raise _unreached(f"{method} {path}", error) from error
         remedy = _REMEDIES.get(response.status, "see the API server's log")
         raise ApiError(f"cannot {method} {path}: {_message(text, response)}: {remedy}", status=response.status)
 
@@ -188,6 +199,11 @@ def is_gone(api: ApiServer, path: str, uid: str) -> bool:
 def path_of_node(name: str) -> str:
     """Write the path of a node."""
     return f"/api/v1/nodes/{quote(name, safe='')}"
+
+
+def _unreached(what: str, error: Exception) -> ApiError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ApiError(f"cannot {what}: the API server cannot be reached: {reason}: check the network policies")
 
 
 def _message(text: bytes, response: HTTPResponse) -> str:

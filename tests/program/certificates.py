@@ -48,6 +48,14 @@ class PlainCa:
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
         (directory / f"{name}.key").write_bytes(private)
 
+    def issue_by_common_name(self, directory: Path, name: str, *, to: str = "localhost") -> None:
+        """Write certificate and key of that *name*, in which the host is the common name and nothing else."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = _builder(to, key.public_key()).issuer_name(self.certificate.subject).sign(self.key, hashes.SHA256())
+        (directory / f"{name}.crt").write_bytes(made.public_bytes(Encoding.PEM))
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (directory / f"{name}.key").write_bytes(private)
+
 
 def _builder(name: str, key: ec.EllipticCurvePublicKey, *, days: int = 1) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder().subject_name(_name(name)).public_key(key)

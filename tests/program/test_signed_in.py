@@ -1,4 +1,4 @@
-"""A certificate that is had anew is shown on the next connections."""
+"""A certificate that is had anew, or renewed in its files, is shown on the next connections."""
 
 import ssl
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from time import time
 
 import pytest
 from cryptography import x509
@@ -91,3 +92,34 @@ def test_each_connection_shows_the_certificate_that_is_valid_then(tmp_path: Path
                 answer.response.release_conn()
                 now[0] += 30
     assert seen == ["ann", "ann", "bob", "bob"]
+
+
+def test_files_of_a_client_certificate_are_read_again_and_half_of_a_renewal_is_not_shown(tmp_path: Path) -> None:
+    own, ann, bob = (certificate(tmp_path, name) for name in ("own", "ann", "bob"))
+    crt, key = tmp_path / "client.crt", tmp_path / "client.key"
+    with knowing(own, ann, bob) as address:
+        settings = client.Configuration(host=address)
+        settings.ssl_ca_cert, settings.cert_file, settings.key_file = str(own), str(crt), str(key)
+        for file in (crt, key):
+            file.write_bytes(ann.read_bytes())
+        with api_client(settings, Login(Credential)) as api:
+            assert "ann" in _shown(api, address)
+            crt.write_bytes(bob.read_bytes())
+            _later(api, seconds=6)
+            assert "ann" in _shown(api, address)
+            key.write_bytes(bob.read_bytes())
+            _later(api, seconds=60)
+            assert "bob" in _shown(api, address)
+
+
+def _shown(api: client.ApiClient, address: str) -> str:
+    answer = api.call_api("GET", f"{address}/", {})
+    said = answer.response.read().decode()
+    answer.response.release_conn()
+    return str(said)
+
+
+def _later(api: client.ApiClient, *, seconds: float) -> None:
+    """Have time pass for the files."""
+    files = api.rest_client.pool_manager._files  # type: ignore[attr-defined] # of SignedIn
+    files._clock = lambda: time() + seconds

@@ -100,9 +100,10 @@ def test_an_api_server_needs_no_key_identifiers_in_its_certificates(
     [
         (lambda ca, at: ca.issue(at, "tls", to="elsewhere.example"), "Hostname mismatch"),
         (lambda ca, at: ca.issue(at, "tls", days=-1), "certificate has expired"),
-        (lambda _, at: PlainCa.new(at, "other").issue(at, "tls"), "certificate verify failed"),
+        (lambda _, at: PlainCa.new(at, "other").issue(at, "tls"), "certificate signature failure"),
+        (lambda ca, at: ca.issue_by_common_name(at, "tls"), "Hostname mismatch"),
     ],
-    ids=["name", "expiry", "chain"],
+    ids=["name", "expiry", "chain", "common name"],
 )
 def test_name_expiry_and_chain_of_an_api_server_are_checked(
     tmp_path: Path,
@@ -114,6 +115,15 @@ def test_name_expiry_and_chain_of_an_api_server_are_checked(
     issue(PlainCa.new(tmp_path), tmp_path)
     with pytest.raises((UnseenError, ApiError), match=said):
         ask(tmp_path, serving())
+
+
+def test_the_plugin_says_what_the_certificate_of_an_api_server_must_be(tmp_path: Path, serving: Serving) -> None:
+    PlainCa.new(tmp_path).issue(tmp_path, "tls", to="elsewhere.example")
+    with pytest.raises(ApiError) as raised:
+        asked_by_plugin(tmp_path, serving())
+    said = f"is not valid for 'localhost': it must be for localhost, and by a CA in {tmp_path}/ca.crt"
+    assert str(raised.value).endswith(said)
+    assert "network" not in str(raised.value)
 
 
 @pytest.mark.parametrize("trusted", ["middle", "tls"])
