@@ -3,8 +3,11 @@
 from typing import Any
 
 from policies.contract import DEFAULT_CONTAINER_ANNOTATION
+from webhook.preview.argo_defaults import ROOT_TYPES, with_defaults, workflow_of
 from webhook.preview.object_fields import ArgoTemplateFields, Workflow
-from webhook.preview.shapes import Fields, mapping, merged, put_metadata
+from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, mapping, merged, put_metadata, without
+
+NESTED = ("steps.*.*.inline", "dag.tasks.*.inline")  # templates in a template
 
 
 class ArgoTemplate:
@@ -12,124 +15,120 @@ class ArgoTemplate:
 
     note = "as Argo makes it of this template, without its containers init and wait"
     reads = (Workflow, ArgoTemplateFields)
-    _CONTAINERS = ("container", "script")
-    _TYPES = (*_CONTAINERS, "containerSet")
-    _SPEC = ("volumes", "nodeSelector", "tolerations", "schedulerName", "initContainers")
+    # Of these a template has its own, or else the workflow's.
+    _EITHER = ("nodeSelector", "tolerations", "schedulerName", "securityContext", "resourceClaims")
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The workflow's `podMetadata`, those of its `templateDefaults`, and the template's."""
-        workflow = self._workflow(document)
+        workflow = workflow_of(document)
         defaults = mapping(workflow, "templateDefaults")
         return [mapping(workflow, "podMetadata"), mapping(defaults, "metadata"), mapping(holder, "metadata")]
+
+    def lists(self, document: Fields, holder: Fields) -> list[Any]:
+        """Those of its set, and of the one in the workflow's `templateDefaults`."""
+        defaults = mapping(workflow_of(document), "templateDefaults")
+        return [mapping(one, "containerSet").get("containers") for one in (holder, defaults)]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Put the template's containers and the workflow's settings into a pod."""
         metadata = merged(self.annotations(document, holder))
-        workflow = self._workflow(document)
-        holder = self._with_defaults(workflow, holder)
-        containers = self._containers(holder)
+        workflow = workflow_of(document)
+        holder = with_defaults(workflow, holder)
+        containers = _containers(holder)
         if not containers:
             return None
         metadata["annotations"].setdefault(DEFAULT_CONTAINER_ANNOTATION, _default(containers))
-        spec = {name: workflow[name] for name in self._SPEC if workflow.get(name) is not None}
-        spec |= {name: holder[name] for name in self._SPEC if holder.get(name) is not None}
-        volumes = [*(workflow.get("volumes") or ()), *(holder.get("volumes") or ())]
+        spec = {name: held for name in self._EITHER if (held := holder.get(name) or workflow.get(name))}
+        spec |= {"initContainers": holder["initContainers"]} if holder.get("initContainers") else {}
+        containers += holder.get("sidecars") or ()
+        own = holder.get("volumes") or []
+        volumes = [*own, *_mounted(workflow, {one.get("name") for one in own}, _mounts(spec, containers))]
         spec |= {"volumes": volumes} if volumes else {}
-        return {"metadata": metadata, "spec": {**spec, "containers": [*containers, *(holder.get("sidecars") or ())]}}
+        return {"metadata": metadata, "spec": {**spec, "containers": containers}}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write containers, volumes and placement; a template has no other fields of a pod."""
-        workflow = self._workflow(document)
-        count = len(self._containers(self._with_defaults(workflow, holder)))
-        self._put_containers(holder, before["spec"]["containers"], after["spec"]["containers"], count)
-        unplaced = []
-        for name, value in after["spec"].items():
-            if name == "containers" or before["spec"].get(name) == value:
-                continue
-            if name in self._SPEC:
-                own = [one for one in value if one not in (workflow.get(name) or ())]
-                holder[name] = own if isinstance(value, list) else value
-            else:
-                unplaced.append(name)
-        put_metadata(holder.setdefault("metadata", {}), before, after)
-        return unplaced
+        workflow = workflow_of(document)
+        whole = with_defaults(workflow, holder)
+        _put_containers(holder, whole, before["spec"]["containers"], after["spec"]["containers"])
+        was, spec = before["spec"], after["spec"]
+        for name in (*self._EITHER, "initContainers"):
+            if name in spec and was.get(name) != spec[name]:
+                holder[name] = spec[name]
+        if spec.get("volumes") != was.get("volumes"):
+            holder["volumes"] = without(spec.get("volumes") or [], workflow.get("volumes") or [])
+        if "schedulerName" not in spec and (whole.get("schedulerName") or workflow.get("schedulerName")):
+            holder["schedulerName"] = KUBERNETES_SCHEDULER  # without one it would get the workflow's
+        metadata = mapping(holder, "metadata")
+        put_metadata(metadata, before, after)
+        holder |= {"metadata": metadata} if metadata else {}
+        return []
 
-    def _put_containers(self, holder: Fields, before: list[Fields], after: list[Fields], count: int) -> None:
-        """Write what has changed of the containers; behind the first *count* are the sidecars."""
-        if after[:count] != before[:count]:
-            for name in self._CONTAINERS:
-                if isinstance(holder.get(name), dict):
-                    own = {key: value for key, value in holder[name].items() if key == "name"}
-                    holder[name] = own | {key: value for key, value in after[0].items() if key != "name"}
-            if isinstance(holder.get("containerSet"), dict):
-                holder["containerSet"]["containers"] = after[:count]
-        if after[count:] != before[count:]:
-            holder["sidecars"] = after[count:]
 
-    def _with_defaults(self, workflow: Fields, holder: Fields) -> Fields:
-        """Give a template what the workflow has for all of its type."""
-        others = {name for name in self._TYPES if not isinstance(holder.get(name), dict)}
-        defaults = mapping(workflow, "templateDefaults")
-        return _patched({name: value for name, value in defaults.items() if name not in others}, holder)
-
-    def _containers(self, holder: Fields) -> list[Fields]:
-        for name in self._CONTAINERS:
+def _put_containers(holder: Fields, whole: Fields, before: list[Fields], after: list[Fields]) -> None:
+    """Write what has changed of the containers; behind those of the template's type are the sidecars."""
+    count = len(_containers(whole))
+    if after[:count] != before[:count]:
+        for name in ROOT_TYPES:
             if isinstance(holder.get(name), dict):
-                return [{**holder[name], "name": _MAIN}]  # whatever it is called
-        return mapping(holder, "containerSet").get("containers") or []
+                own = {key: value for key, value in holder[name].items() if key == "name"}
+                holder[name] = own | {key: value for key, value in after[0].items() if key != "name"}
+        if isinstance(holder.get("containerSet"), dict):
+            of_set, pairs = mapping(whole, "containerSet"), zip(after, _own(whole), strict=False)
+            of_all = of_set.get("volumeMounts") or []
+            holder["containerSet"]["containers"] = [_without_mounts(one, of_all, own) for one, own in pairs]
+    if after[count:] != before[count:]:
+        holder["sidecars"] = after[count:]
 
-    def _workflow(self, document: Fields) -> Fields:
-        spec = mapping(document, "spec")
-        return mapping(spec, "workflowSpec") or spec
+
+def _without_mounts(container: Fields, of_all: list[Fields], own: Fields) -> Fields:
+    """Leave out the mounts of a whole set, which its containers do not name themselves."""
+    if not of_all:
+        return container
+    named = own.get("volumeMounts") or []
+    mounts = [one for one in container["volumeMounts"] if one not in of_all or one in named]
+    rest = {key: value for key, value in container.items() if key != "volumeMounts"}
+    return {**rest, "volumeMounts": mounts} if mounts else rest
+
+
+def _own(holder: Fields) -> list[Fields]:
+    return mapping(holder, "containerSet").get("containers") or []
+
+
+def _containers(holder: Fields) -> list[Fields]:
+    """Those of the template's type: the one container, whatever it is called, or those of a set with its mounts."""
+    for name in ROOT_TYPES:
+        if isinstance(holder.get(name), dict):
+            return [{**holder[name], "name": _MAIN}]
+    of_all = mapping(holder, "containerSet").get("volumeMounts") or []
+    if not of_all:
+        return [*_own(holder)]
+    # Each has mounts of its own: YAML writes what is the same object as an alias.
+    copies = ((one, [dict(mount) for mount in of_all]) for one in _own(holder))
+    return [{**one, "volumeMounts": [*(one.get("volumeMounts") or ()), *mounts]} for one, mounts in copies]
+
+
+def _mounts(spec: Fields, containers: list[Fields]) -> set[str]:
+    """Return the names of the volumes that a pod mounts."""
+    both = (*containers, *(spec.get("initContainers") or ()))
+    mounts = (one.get("volumeMounts") for one in both if isinstance(one, dict))
+    every = (mount for held in mounts if isinstance(held, list) for mount in held)
+    return {str(mount.get("name")) for mount in every if isinstance(mount, dict)}
+
+
+def _mounted(workflow: Fields, own: set[Any], mounts: set[str]) -> list[Fields]:
+    """Return the workflow's volumes that a pod mounts; *own* are the names of those that its template has."""
+    any_name = any("{{" in name for name in mounts)  # what a parameter says is not known
+    shared: dict[Any, Fields] = {}
+    for one in workflow.get("volumes") or ():
+        shared.setdefault(one.get("name"), one)
+    return [one for name, one in shared.items() if name not in own and (any_name or name in mounts)]
 
 
 _MAIN = "main"
-# Lists of a template that are merged, and what is the same in two items: by patchMergeKey in the types of their fields.
-_KEYS = {
-    "env": "name",
-    "hostAliases": "ip",
-    "initContainers": "name",
-    "ports": "containerPort",
-    "sidecars": "name",
-    "tolerations": "key",
-    "volumeDevices": "devicePath",
-    "volumeMounts": "mountPath",
-    "volumes": "name",
-}
 
 
 def _default(containers: list[Fields]) -> str:
     """Name the container that Argo says is the default one: `main`, or the last of a set."""
     names = [one["name"] for one in containers]
     return _MAIN if _MAIN in names else names[-1]
-
-
-def _patched(defaults: Fields, own: Fields) -> Fields:
-    """Merge *own* into *defaults*, as a strategic merge patch does."""
-    made = dict(defaults)
-    for name, value in own.items():
-        before = made.get(name)
-        if isinstance(value, dict) and isinstance(before, dict):
-            made[name] = _patched(before, value)
-        elif isinstance(value, list) and isinstance(before, list) and name in _KEYS:
-            made[name] = _joined(before, value, _KEYS[name])
-        elif not before or value not in (None, "", []):  # Argo's types leave out what is empty
-            made[name] = value
-    return made
-
-
-def _joined(defaults: list[Any], own: list[Any], key: str) -> list[Any]:
-    """Merge lists: an item of *own* goes into the one with the same *key*, else to the end."""
-    made = list(defaults)
-    for item in own:
-        same = (at for at, other in enumerate(made) if _named(other, key) == _named(item, key) is not None)
-        at = next(same, None)
-        if at is None:
-            made.append(item)
-        else:
-            made[at] = _patched(made[at], item)
-    return made
-
-
-def _named(item: Any, key: str) -> Any:
-    return item.get(key) if isinstance(item, dict) else None

@@ -6,9 +6,11 @@ A path names fields from the object on; `*` stands for each item of a list or ea
 
 import msgspec
 
-from webhook.preview.argo import ArgoTemplate
+from webhook.preview.argo import NESTED, ArgoTemplate
+from webhook.preview.knative import KnativeTemplate
+from webhook.preview.kserve import ServingComponent, ServingRuntime
 from webhook.preview.ray import RayTemplate
-from webhook.preview.shapes import Inline, ServingComponent, Shape, Template, TemplateOfObject
+from webhook.preview.shapes import Shape, Template, TemplateOfObject
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -18,7 +20,9 @@ class Known(msgspec.Struct, frozen=True):
     source: str  # where its fields are defined
     shape: Shape = Template()
     annotations_at: str = "its pod template's metadata"  # where a share belongs, for who wrote it elsewhere
+    nested: tuple[str, ...] = ()  # where more of its pods stand in one of them, and so on
     patches: tuple[str, ...] = ()  # fields by which the controller changes its pods, and which are not read
+    pod_patches: tuple[str, ...] = ()  # such fields of what stands for a pod
 
     @property
     def is_built_in(self) -> bool:
@@ -44,15 +48,6 @@ _LWS = "https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/
 _KNATIVE = "https://github.com/knative/serving/blob/main/pkg/apis/serving/v1/revision_types.go"
 _VOLCANO = "https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/job.go"
 
-_MODELS = ("model", "huggingface", "triton", "tensorflow", "pytorch", "onnx", "sklearn", "xgboost", "lightgbm", "pmml",
-           "paddle")  # fmt: skip
-_COMPONENT = ServingComponent(
-    "as KServe makes it of this component, without what its ServingRuntime (an image, and so a framework) and KServe's "
-    "own webhook add",
-    container_at=_MODELS,
-    container="kserve-container",
-)
-_RUNTIME = Inline("as KServe makes it of this runtime, without what an InferenceService adds")
 _OWN_METADATA = TemplateOfObject(
     "with the annotations and labels of the Notebook, which its controller copies", not_copied=("kubectl", "notebook")
 )
@@ -66,9 +61,13 @@ def _ray(*prefix: str) -> tuple[str, ...]:
 
 
 def _argo(at: str) -> Known:
-    patches = tuple(f"{holder}.podSpecPatch" for holder in (at, f"{at}.templateDefaults", f"{at}.templates.*"))
+    patches = tuple(f"{holder}.podSpecPatch" for holder in (at, f"{at}.templateDefaults"))
     place = "the metadata of the template, or spec.podMetadata"
-    return Known((f"{at}.templates.*",), _ARGO, ArgoTemplate(), place, patches)
+    return Known((f"{at}.templates.*",), _ARGO, ArgoTemplate(), place, NESTED, patches, ("podSpecPatch",))
+
+
+def _runtime() -> Known:
+    return Known(("spec", "spec.workerSpec"), f"{_KSERVE}/v1alpha1", ServingRuntime(), "spec.annotations")
 
 
 def _training(field: str) -> Known:
@@ -92,12 +91,9 @@ _KNOWN: dict[tuple[str, str], Known] = {
     ("serving.kserve.io", "InferenceService"): Known(
         ("spec.predictor", "spec.predictor.workerSpec", "spec.transformer", "spec.explainer"),
         f"{_KSERVE}/v1beta1",
-        _COMPONENT,
+        ServingComponent(),
     ),
-    ("serving.kserve.io", "ServingRuntime"): Known(("spec",), f"{_KSERVE}/v1alpha1", _RUNTIME, "spec.annotations"),
-    ("serving.kserve.io", "ClusterServingRuntime"): Known(
-        ("spec",), f"{_KSERVE}/v1alpha1", _RUNTIME, "spec.annotations"
-    ),
+    **{("serving.kserve.io", kind): _runtime() for kind in ("ServingRuntime", "ClusterServingRuntime")},
     ("kubeflow.org", "Notebook"): Known(("spec.template",), _NOTEBOOK, _OWN_METADATA, "the Notebook's own metadata"),
     ("kubeflow.org", "PyTorchJob"): _training("pytorchReplicaSpecs"),
     ("kubeflow.org", "TFJob"): _training("tfReplicaSpecs"),
@@ -117,7 +113,7 @@ _KNOWN: dict[tuple[str, str], Known] = {
         ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"), _LWS
     ),
     **{
-        ("serving.knative.dev", kind): Known(("spec.template",), _KNATIVE, Template("user-container"))
+        ("serving.knative.dev", kind): Known(("spec.template",), _KNATIVE, KnativeTemplate())
         for kind in ("Service", "Configuration")
     },
     ("batch.volcano.sh", "Job"): Known(("spec.tasks.*.template",), _VOLCANO),
@@ -132,8 +128,12 @@ def known_kind(api_version: object, kind: str) -> Known | None:
 def kinds_table() -> str:
     """Write the custom resources as a Markdown table."""
     rows = [
-        f"| [{kind}]({one.source}) | {group} | {', '.join(f'`{path}`' for path in one.paths)} |"
+        f"| [{kind}]({one.source}) | {group} | {', '.join(f'`{path}`' for path in one.paths)}{_nested(one)} |"
         for (group, kind), one in _KNOWN.items()
         if not one.is_built_in
     ]
     return "\n".join(["| kind | group | its pods |", "| --- | --- | --- |", *rows])
+
+
+def _nested(known: Known) -> str:
+    return f", and in each {', '.join(f'`{path}`' for path in known.nested)}" if known.nested else ""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from policies.pod import Container, Part, Volume
+from policies.pod import Container, Part, PodSecurityContext, ResourceClaim, Volume, VolumeMount
 
 _Texts = dict[str, str | None]  # nothing behind a key is an empty string
 
@@ -44,6 +44,7 @@ class ContainerSet(Part, frozen=True):
     """Several containers of an Argo template."""
 
     containers: list[Container] | None = None
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class _Argo(Part, frozen=True):
@@ -53,7 +54,8 @@ class _Argo(Part, frozen=True):
     node_selector: _Texts | None = None
     tolerations: list[dict[str, Any]] | None = None
     scheduler_name: str | None = None
-    init_containers: list[Container] | None = None
+    security_context: PodSecurityContext | None = None
+    resource_claims: list[ResourceClaim] | None = None
 
 
 class ArgoTemplateFields(_Argo, frozen=True):
@@ -63,6 +65,7 @@ class ArgoTemplateFields(_Argo, frozen=True):
     container: dict[str, Any] | None = None
     script: dict[str, Any] | None = None
     container_set: ContainerSet | None = None
+    init_containers: list[Container] | None = None
     sidecars: list[Container] | None = None
 
 

@@ -72,8 +72,13 @@ def _yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[st
     Else with their pods as they are translated.
     """
     for one in pods:
-        for field in one.workload.replace_pod(one.patched if admitted else one.workload.sent):
-            text = f"{field} has no place in a {one.workload.kind}: the webhook adds it to the pod"
+        replaced = one.workload.replace_pod(one.patched if admitted else one.workload.sent)
+        kind = one.workload.kind
+        for text in (
+            *(f"{field} has no place in a {kind}: the webhook adds it to the pod" for field in replaced.lost),
+            *(f"{field} stands elsewhere in the {kind} too: the webhook changes it" for field in replaced.kept),
+            *replaced.said,
+        ):
             click.echo(f"gpu-share: {one.title}: {text}", err=True)
     for index, document in enumerate(given.documents):
         if index:

@@ -55,12 +55,28 @@ def _shown(key: str) -> str:
     return quoted(key, 80)[1:-1]
 
 
-def mappings_at(document: dict[str, Any], node: yaml.Node, path: str) -> Iterator[Found]:
-    """Yield the mappings that *path* names; `*` is each item of a list and each value of a mapping."""
-    waiting: list[tuple[tuple[Step, ...], Any, yaml.Node]] = [((), document, node)]
+def dotted(steps: tuple[Step, ...]) -> str:
+    """Write steps as the path of this one place."""
+    return ".".join(map(str, steps))
+
+
+def mappings_at(document: dict[str, Any], node: yaml.Node, path: str, nested: tuple[str, ...] = ()) -> Iterator[Found]:
+    """
+    Yield the mappings that *path* names; `*` is each item of a list and each value of a mapping.
+
+    Behind each come those that the paths *nested* name in it, and in them.
+    """
+    yield from _mappings_at(Found((), document, node), path, nested)
+
+
+def _mappings_at(outer: Found, path: str, nested: tuple[str, ...]) -> Iterator[Found]:
+    waiting: list[tuple[tuple[Step, ...], Any, yaml.Node]] = [(outer.steps, outer.value, outer.node)]
     for name in path.split(".") if path else ():
         waiting = [inner for steps, value, at in waiting for inner in _inner(steps, value, at, name)]
-    yield from (Found(steps, value, at) for steps, value, at in waiting if isinstance(value, dict))
+    for found in (Found(*one) for one in waiting if isinstance(one[1], dict)):
+        yield found
+        for inner_path in nested:
+            yield from _mappings_at(found, inner_path, nested)
 
 
 def _inner(

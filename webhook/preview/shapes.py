@@ -27,12 +27,16 @@ class Shape(Protocol):
         """Return the mappings whose `annotations` become the pod's, the strongest last."""
         ...
 
+    def lists(self, document: Fields, holder: Fields) -> list[Any]:
+        """Return the lists of containers of which the pod is made."""
+        ...
+
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Return the pod; None if there is none at this place."""
         ...
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
-        """Write a changed pod into the object; return the fields of its spec that have no place there."""
+        """Write a changed pod into the object; return sentences about what its controller may not take there."""
         ...
 
 
@@ -42,21 +46,19 @@ class Template:
     note = ""
     reads = (AnyObject, TemplateFields)
 
-    def __init__(self, container: str = "") -> None:
-        """Call a container *container* if it is the only one and has no name."""
-        self._container = container
-
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """Its own."""
         del document
         return [mapping(holder, "metadata")]
 
+    def lists(self, document: Fields, holder: Fields) -> list[Any]:
+        """Its own."""
+        del document
+        return [mapping(holder, "spec").get("containers")]
+
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """The template is the pod."""
         del document
-        match mapping(holder, "spec").get("containers"):
-            case [dict(only)] if self._container:
-                only.setdefault("name", self._container)
         return holder
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
@@ -81,6 +83,11 @@ class TemplateOfObject:
         """The object's."""
         del holder
         return [mapping(document, "metadata")]
+
+    def lists(self, document: Fields, holder: Fields) -> list[Any]:
+        """The template's."""
+        del document
+        return [mapping(holder, "spec").get("containers")]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Put the object's metadata on the template."""
@@ -108,6 +115,11 @@ class Inline:
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The object's, and those beside the fields."""
         return [mapping(document, "metadata"), holder]
+
+    def lists(self, document: Fields, holder: Fields) -> list[Any]:
+        """The one among the fields."""
+        del document
+        return [holder.get("containers")]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Take the fields for a spec."""
@@ -138,15 +150,7 @@ class Inline:
         return next((name for name in self._container_at if isinstance(holder.get(name), dict)), None)
 
 
-class ServingComponent(Inline):
-    """A component of KServe's InferenceService; the workers of a predictor get its annotations too."""
-
-    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
-        """The object's, the predictor's for its workers, and the component's own."""
-        predictor = mapping(mapping(document, "spec"), "predictor")
-        outer = [predictor] if predictor.get("workerSpec") is holder else []
-        return [mapping(document, "metadata"), *outer, holder]
-
+KUBERNETES_SCHEDULER = "default-scheduler"  # which a pod without a name of one gets
 
 _BESIDE = ("annotations", "labels")  # of a pod, among the fields of its spec
 
@@ -185,3 +189,9 @@ def put_metadata(holder: Fields, before: Fields, after: Fields) -> None:
         added = {key: text for key, text in after["metadata"][field].items() if was.get(key) != text}
         if added:
             holder[field] = {**mapping(holder, field), **added}
+
+
+def without(items: Iterable[Fields], others: Iterable[Fields]) -> list[Fields]:
+    """Leave out those items that are among *others*."""
+    left_out = [*others]
+    return [one for one in items if one not in left_out]

@@ -1,6 +1,7 @@
 """What stands in an object and is not read: annotations in the wrong place, patches, and pods of unknown kinds."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import yaml
 
@@ -32,16 +33,26 @@ def patches(document: Fields, node: yaml.Node, paths: Sequence[str]) -> Iterator
                 yield f"{written((*found.steps, name))} is not read, and the controller patches its pods with it"
 
 
-def unknown(document: Fields, node: yaml.Node, file: str) -> Iterator[str]:
-    """Yield a sentence about an object whose pods are not found, if it has an annotation of ours or containers."""
+def unknown(
+    document: Fields, node: yaml.Node, file: str, read: Sequence[Any] = (), *, is_known: bool = False
+) -> Iterator[str]:
+    """
+    Yield a sentence about an object with containers in none of the lists *read*, or with an annotation of ours.
+
+    The latter only if none of its pods *is_known*.
+    """
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     title = f"{quoted(document['kind'], 63)[1:-1]} {quoted(str(name or '(no name)'), 253)[1:-1]}"
-    lists = [*containers_in(document)]
+    known = {id(one) for one in read}
+    spec = {key: value for key, value in document.items() if key != "status"}  # which controllers write
+    lists = [steps for steps in containers_in(spec) if id(_at(document, steps)) not in known]
     if lists:
         options = " ".join(dict.fromkeys(f"--pod-path {pattern(_pod_of(steps))}" for steps in lists))
-        what = f"{written(lists[0])} has containers, and where this kind has its pods is not known: add {options}"
+        why = "no pod that is known has them" if is_known else "where this kind has its pods is not known"
+        what = f"{written(lists[0])} has containers, and {why}: add {options}"
         yield f"{file}:{line_of(node, [*lists[0]])}: {title}: {what}"
+    if lists or is_known:
         return
     for steps, _, key in requests_in(document):
         what = f"{written(steps)} has {quoted(key, 80)[1:-1]}, and no pod is found"
@@ -56,6 +67,12 @@ def name_in_list(item: Fields) -> str:
     names = [metadata.get(key) if isinstance(metadata, dict) else None for key in ("namespace", "name")]
     namespace, name = (quoted(one, 253)[1:-1] if isinstance(one, str) else "" for one in names)
     return f"{quoted(item['kind'], 63)[1:-1]} {f'{namespace}/' if namespace else ''}{name or '(no name)'}"
+
+
+def _at(document: Any, steps: tuple[Step, ...]) -> Any:
+    for step in steps:
+        document = document[step]
+    return document
 
 
 def _pod_of(steps: tuple[Step, ...]) -> tuple[Step, ...]:

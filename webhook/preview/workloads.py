@@ -1,25 +1,31 @@
 """Pods and pod templates in YAML or JSON, as people keep them in files."""
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import yaml
 
 from policies.errors import quoted
-from policies.pod import Part, Pod
-from program.structs import decoder
-from webhook.preview.fields import fault_of
+from policies.pod import Pod
+from webhook.preview.checked import check_annotations, drop_empty_metadata, fill_empty, parse, typed
 from webhook.preview.kinds import Known, known_kind
 from webhook.preview.near_misses import near_misses
 from webhook.preview.object_fields import OwnMetadata
-from webhook.preview.objects import UnreadableError, child, line_of, read_objects
-from webhook.preview.places import Found, mappings_at, steps_to, written
-from webhook.preview.shapes import Fields, Inline, Shape, Template
+from webhook.preview.objects import UnreadableError, child, read_objects
+from webhook.preview.places import Found, dotted, mappings_at
+from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Inline, Shape, Template, mapping
 from webhook.preview.unread import misplaced, name_in_list, patches, unknown
 
-T = TypeVar("T", bound=Part)
+
+class Replaced(msgspec.Struct):
+    """How an object took a changed pod, by what its controller makes of it now."""
+
+    lost: list[str]  # fields of the pod's spec that have no place in it
+    kept: list[str]  # fields that are not as they should be, since they stand elsewhere in it too
+    said: list[str]  # sentences about what its controller may not take
 
 
 class Workload(msgspec.Struct):
@@ -43,13 +49,20 @@ class Workload(msgspec.Struct):
         """The pod as the API server would send it."""
         return self.pod if self.translated is None else self.translated
 
-    def replace_pod(self, pod: Fields) -> list[str]:
-        """Put *pod* where the pod was; return the fields of its spec that have no place in this object."""
-        removed = self.pod["spec"].keys() - pod["spec"].keys()
-        unplaced = self.shape.put_back(self.document, self.holder, self.pod, pod)
-        for name in removed:
+    def replace_pod(self, pod: Fields) -> Replaced:
+        """Put *pod* where the pod was."""
+        for name in self.pod["spec"].keys() - pod["spec"].keys():
             self.holder.pop(name, None)
-        return unplaced
+        said = self.shape.put_back(self.document, self.holder, self.pod, pod)
+        again = self.shape.build(self.document, self.holder) or {}
+        fill_empty(again)
+        made, wanted = mapping(again, "spec"), pod["spec"]
+        names = [name for name in {**wanted, **made} if _value(made, name) != _value(wanted, name)]
+        return Replaced(
+            lost=[name for name in names if name not in made],
+            kept=[name for name in names if name in made],
+            said=said,
+        )
 
 
 class Input(msgspec.Struct):
@@ -108,23 +121,25 @@ def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequen
     if known is None or not known.is_built_in:
         places += [(path, None) for path in pod_paths]
     workloads: dict[int, Workload] = {}
+    patched = [*known.patches] if known else []
     for path, kind in places:
-        for found in mappings_at(document, node, path):
+        for found in mappings_at(document, node, path, kind.nested if kind else ()):
             workload = _workload(found, document, node, file, kind)
-            if workload is not None:
-                workloads.setdefault(id(found.value), workload)
+            if workload is not None and workloads.setdefault(id(found.value), workload) is workload:
+                patched += [dotted((*found.steps, name)) for name in (kind.pod_patches if kind else ())]
                 read.used_paths.add(path)
     if workloads:
         sources = [one.shape.annotations(document, one.holder) for one in workloads.values()]
         place = known.annotations_at if known else "the pod's own metadata"
         first = next(iter(workloads.values()))
-        unread = patches(document, node, known.patches if known else ())
+        unread = patches(document, node, patched)
         first.oversights = (*misplaced(document, [*chain(*sources)], place), *unread, *near_misses(document))
         read.workloads += workloads.values()
     elif known and known.is_built_in:
         raise _no_template(known.paths[0], document, node, file)
-    else:
-        read.unknown += unknown(document, node, file)
+    if known is None or not known.is_built_in:
+        lists = [*chain(*(one.shape.lists(document, one.holder) for one in workloads.values()))]
+        read.unknown += unknown(document, node, file, lists, is_known=bool(workloads))
 
 
 def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known: Known | None) -> Workload | None:
@@ -132,24 +147,24 @@ def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known:
     shape = known.shape if known else _guessed(found.value)
     if shape is None:
         return None
-    _drop_empty_metadata(document)
-    _drop_empty_metadata(found.value)
+    drop_empty_metadata(document)
+    drop_empty_metadata(found.value)
     for source in shape.annotations(document, found.value):
-        _check_annotations(source, document, node, file)
+        check_annotations(source, document, node, file)
     of_object, of_holder = shape.reads
-    metadata = _typed(document, of_object, Found((), document, node), file).metadata or OwnMetadata()
-    _typed(found.value, of_holder, found, file)
+    metadata = typed(document, of_object, Found((), document, node), file).metadata or OwnMetadata()
+    typed(found.value, of_holder, found, file)
     pod = shape.build(document, found.value)
     if pod is None:
         return None
-    _fill_empty(pod)
+    fill_empty(pod)
     return Workload(
         kind=quoted(document["kind"], 63)[1:-1],
         name=metadata.name or metadata.generate_name or "(no name)",
         namespace=metadata.namespace or None,
         document=document,
         pod=pod,
-        parsed=_parse(pod, found, file),
+        parsed=parse(pod, found, file),
         shape=shape,
         holder=found.value,
         path=found.path if known is None or known.holds_several else "",
@@ -164,7 +179,32 @@ def _guessed(value: Fields) -> Shape | None:
     return _NAMED if isinstance(value.get("containers"), list) else None
 
 
+def _value(spec: Fields, name: str) -> Any:
+    """Return a field of a pod's spec; to have no scheduler is to have Kubernetes' own."""
+    return _unordered(spec.get(name, KUBERNETES_SCHEDULER if name == "schedulerName" else None), name)
+
+
+def _unordered(value: Any, name: str) -> Any:
+    """Bring volumes and mounts in one order, which means nothing."""
+    if isinstance(value, dict):
+        return {key: _unordered(inner, key) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = [_unordered(one, "") for one in value]
+    return sorted(items, key=_sorted_text) if name in ("volumes", "volumeMounts") else items
+
+
+def _sorted_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
 _NAMED = Inline("as a pod of these fields, with the object's annotations in case its controller copies them")
+
+
+def shown_name(workload: Workload, namespace: str) -> str:
+    """How messages call it: `Deployment team-vision/detector`."""
+    at = f", {workload.path}" if workload.path else ""
+    return f"{workload.kind} {quoted(namespace, 63)[1:-1]}/{quoted(workload.name, 253)[1:-1]}{at}"
 
 
 def _no_template(path: str, document: Fields, node: yaml.Node, file: str) -> UnreadableError:
@@ -175,72 +215,3 @@ def _no_template(path: str, document: Fields, node: yaml.Node, file: str) -> Unr
         value, node = value[step], child(node, step) or node
     line = node.start_mark.line + 1
     return UnreadableError(file, line, f"{path}: expected the pod template of a {document['kind']}, got none: add it")
-
-
-def _drop_empty_metadata(holder: Fields) -> None:
-    """`metadata:` with nothing behind it means no metadata."""
-    if holder.get("metadata", ...) is None:
-        del holder["metadata"]
-
-
-def _check_annotations(source: Fields, document: Fields, node: yaml.Node, file: str) -> None:
-    """Name the mistake that everybody makes first: a share without quotes, which the API server rejects."""
-    annotations = source.get("annotations")
-    if not isinstance(annotations, dict):
-        return
-    for key, value in annotations.items():
-        if value is None or isinstance(value, str):
-            continue
-        steps = (*steps_to(document, annotations), str(key))
-        shown = quoted(str(value).lower() if isinstance(value, bool) else str(value), 80)
-        raise UnreadableError(
-            file,
-            line_of(node, [*steps]),
-            f"{written(steps)}: expected a string, got {shown[1:-1]} without quotes, which the API server rejects: "
-            f"write {quoted(str(key), 80)[1:-1]}: {shown}",
-        )
-
-
-def _fill_empty(pod: Fields) -> None:
-    """
-    Write what the API server takes the place of nothing for.
-
-    A label, annotation or selector with nothing behind it is an empty string, and a volume of no kind an emptyDir.
-    """
-    metadata, spec = pod.get("metadata"), pod.get("spec")
-    for holder, fields in ((metadata, ("annotations", "labels")), (spec, ("nodeSelector",))):
-        for field in fields:
-            texts = holder.get(field) if isinstance(holder, dict) else None
-            if isinstance(texts, dict):
-                texts.update({key: "" for key, value in texts.items() if value is None})
-    volumes = spec.get("volumes") if isinstance(spec, dict) else None
-    for volume in volumes if isinstance(volumes, list) else ():
-        if isinstance(volume, dict) and all(value is None or key == "name" for key, value in volume.items()):
-            volume["emptyDir"] = {}
-
-
-def _typed(value: Fields, to: type[T], found: Found, file: str) -> T:
-    """Check the types of what is read of *value*, which stands at the place *found*."""
-    decoder(to)  # the page reads in several threads
-    try:
-        return msgspec.convert(value, to)
-    except msgspec.ValidationError as error:
-        place, message = fault_of(error, value)
-        at = written((*found.steps, *place)) or "object"
-        raise UnreadableError(file, line_of(found.node, place), f"{at}: {message}") from None
-
-
-def _parse(pod: Fields, found: Found, file: str) -> Pod:
-    decoder(Pod)
-    try:
-        return msgspec.convert(pod, Pod)
-    except msgspec.ValidationError as error:
-        place, message = fault_of(error, pod)
-        line = line_of(found.node, place if "spec" in found.value else place[1:])
-        raise UnreadableError(file, line, f"{written(tuple(place)) or 'pod'}: {message}") from None
-
-
-def shown_name(workload: Workload, namespace: str) -> str:
-    """How messages call it: `Deployment team-vision/detector`."""
-    at = f", {workload.path}" if workload.path else ""
-    return f"{workload.kind} {quoted(namespace, 63)[1:-1]}/{quoted(workload.name, 253)[1:-1]}{at}"

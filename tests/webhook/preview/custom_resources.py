@@ -149,12 +149,10 @@ _RUNTIMES = (
 
 CUSTOM: dict[str, Custom] = {
     "InferenceService": Custom(INFERENCE_SERVICE, {"spec.predictor": "granted", "spec.transformer": "untouched"}),
-    "ServingRuntime": Custom(
-        f"apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\n{_RUNTIME}", {"": "granted"}
-    ),
-    "ClusterServingRuntime": Custom(
-        f"apiVersion: serving.kserve.io/v1alpha1\nkind: ClusterServingRuntime\n{_RUNTIME}", {"": "granted"}
-    ),
+    **{
+        kind: Custom(f"apiVersion: serving.kserve.io/v1alpha1\nkind: {kind}\n{_RUNTIME}", {"spec": "granted"})
+        for kind in ("ServingRuntime", "ClusterServingRuntime")
+    },
     "RayCluster": _ray("RayCluster", ""),
     "RayJob": _ray("RayJob", "rayClusterSpec"),
     "RayService": _ray("RayService", "rayClusterConfig"),

@@ -112,3 +112,31 @@ def test_a_path_that_fits_nothing_is_said_so() -> None:
     assert "--pod-path spec.other: no object has a pod there" in preview(POD, "--pod-path", "spec.other", code=2).stderr
     for bad in ("spec..x", ".spec", "a b", ""):
         assert preview(POD, "--pod-path", bad, code=2).stdout == ""
+
+
+BESIDE = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: it}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: a, image: b}]}}}
+  extra:
+    containers: [{name: c, image: d}]
+status:
+  last: {containers: [{name: e, image: f}]}
+"""
+
+
+def test_containers_beside_the_pods_of_a_known_kind_are_said_and_those_that_a_controller_noted_are_not() -> None:
+    result = preview(BESIDE, code=2)
+    assert "RayCluster default/it, spec.headGroupSpec.template: untouched" in result.stdout
+    said = "7: RayCluster it: spec.extra.containers has containers, and no pod that is known has them: add "
+    assert result.stderr == f"gpu-share: standard input:{said}--pod-path spec.extra\n"
+    assert len(titles(BESIDE, "--pod-path", "spec.extra")) == 2
+
+
+def test_of_a_kind_whose_pods_a_path_names_the_others_are_said() -> None:
+    more = UNKNOWN + "  other:\n    containers: [{name: a, image: b}]\n"
+    stderr = preview(more, "--pod-path", "spec.pods.*.template", code=2).stderr
+    assert "spec.other.containers has containers" in stderr
+    assert stderr.count("--pod-path") == 1
