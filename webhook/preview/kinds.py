@@ -11,6 +11,7 @@ from webhook.preview.knative import KnativeTemplate
 from webhook.preview.kserve import ServingComponent, ServingRuntime
 from webhook.preview.ray import RayTemplate
 from webhook.preview.shapes import Shape, Template, TemplateOfObject
+from webhook.preview.volcano import VolcanoTask
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -116,7 +117,7 @@ _KNOWN: dict[tuple[str, str], Known] = {
         ("serving.knative.dev", kind): Known(("spec.template",), _KNATIVE, KnativeTemplate())
         for kind in ("Service", "Configuration")
     },
-    ("batch.volcano.sh", "Job"): Known(("spec.tasks.*.template",), _VOLCANO),
+    ("batch.volcano.sh", "Job"): Known(("spec.tasks.*.template",), _VOLCANO, VolcanoTask()),
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from policies.pod import Container, Part, PodSecurityContext, ResourceClaim, Volume, VolumeMount
+from policies.pod import Container, Part, PathText, PodSecurityContext, ResourceClaim, Volume, VolumeMount
 
 _Texts = dict[str, str | None]  # nothing behind a key is an empty string
 
@@ -86,3 +86,23 @@ class Workflow(AnyObject, frozen=True):
     """A workflow, its template, or its schedule."""
 
     spec: _OuterSpec | None = None
+
+
+class _VolcanoVolume(Part, frozen=True):
+    """A claim that all tasks of a Volcano Job mount."""
+
+    mount_path: PathText
+    volume_claim_name: str | None = None
+
+
+class _VolcanoSpec(Part, frozen=True):
+    """Of a Volcano Job."""
+
+    scheduler_name: str | None = None
+    volumes: list[_VolcanoVolume] | None = None
+
+
+class VolcanoJob(AnyObject, frozen=True):
+    """What a Volcano Job says for all its tasks."""
+
+    spec: _VolcanoSpec | None = None
