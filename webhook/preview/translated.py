@@ -1,13 +1,17 @@
 """Pods of other systems among those to preview: `gpu-share preview --from`."""
 
+import copy
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
 import msgspec
 
 from policies.migration.aliyun import Aliyun, MemoryUnit
-from policies.migration.foreign_pods import MIB, System, translate_pod
+from policies.migration.foreign_pods import MIB, System, Translation, translate_pod
 from policies.migration.hami import Hami
 from policies.pod import Pod
 from policies.quantity import whole
-from webhook.preview.workloads import Input, shown_name
+from webhook.preview.workloads import Input, Workload, shown_name
 
 _LARGEST_MIB = 1024 * 1024 * 1024  # far above any GPU
 
@@ -42,13 +46,32 @@ def gpu_memory(text: str) -> int:
 def translate(given: Input, source: Origin) -> Input:
     """Translate all pods; those that cannot be are left out, with a sentence in `unknown`."""
     workloads, undecided = [], []
-    for one in given.workloads:
-        made = translate_pod(one.pod, source.system)
-        if made.undecided:
-            title = shown_name(one, one.namespace or "default")
-            undecided += [f"{title}: not translated from {source.title}: {sentence}" for sentence in made.undecided]
-            continue
-        one.translated, one.parsed = made.pod, msgspec.convert(made.pod, Pod)
-        one.became = tuple(f"From {source.title}: {sentence}." for sentence in made.became)
-        workloads.append(one)
+    for _, of_object in groupby(given.workloads, lambda one: id(one.document)):
+        pairs = [(one, translate_pod(one.pod, source.system)) for one in of_object]
+        for (one, made), kept in zip(pairs, _kept(pairs), strict=True):
+            left = [*made.undecided, *kept]
+            if left:
+                title = shown_name(one, one.namespace or "default")
+                undecided += [f"{title}: not translated from {source.title}: {sentence}" for sentence in left]
+                continue
+            one.translated, one.parsed = made.pod, msgspec.convert(made.pod, Pod)
+            one.became = tuple(f"From {source.title}: {sentence}." for sentence in made.became)
+            workloads.append(one)
     return Input(given.documents, workloads, [*given.unknown, *undecided], given.used_paths)
+
+
+def _kept(pairs: Sequence[tuple[Workload, Translation]]) -> Iterator[list[str]]:
+    """Yield for each pod of one object what of its translation could not be written there, by writing it to a copy."""
+    if all(made.pod == one.pod for one, made in pairs):
+        yield from ([] for _ in pairs)
+        return
+    copies = copy.deepcopy([(one.document, one.holder) for one, _ in pairs])
+    for (one, made), (document, holder) in zip(pairs, copies, strict=True):
+        scratch = msgspec.structs.replace(one, document=document, holder=holder)
+        is_written = not made.undecided and made.pod != one.pod
+        fields = scratch.replace_pod(copy.deepcopy(made.pod)).kept if is_written else []
+        yield [
+            f"{field} of its pod would stay, as another place in the {one.kind} sets it too: "
+            "write it where the pod stands"
+            for field in fields
+        ]

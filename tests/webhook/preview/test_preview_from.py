@@ -113,3 +113,48 @@ def test_the_same_memory_may_be_written_in_several_ways(text: str) -> None:
 )
 def test_options_that_contradict_each_other_are_bad_usage(options: tuple[str, ...]) -> None:
     assert run("preview", "-", *options, given=HAMI, code=2).stdout == ""
+
+
+WORKFLOW = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: it, namespace: ns}
+spec:
+  schedulerName: hami-scheduler
+  templates:
+  - name: main
+    container:
+      image: busybox
+      resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 30000}}
+"""
+IN_DEFAULTS = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: it, namespace: ns}
+spec:
+  templateDefaults:
+    container: {resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 30000}}}
+  templates:
+  - {name: main, container: {image: busybox}}
+  - {name: other, script: {image: busybox, source: a}}
+"""
+
+
+def test_a_template_of_a_workflow_is_as_translated_though_the_workflow_names_hamis_scheduler() -> None:
+    written = preview(WORKFLOW, *FROM_HAMI, "-o", "translated").stdout
+    assert "gpumem" not in written
+    assert yaml.safe_load(written)["spec"]["templates"][0]["schedulerName"] == "default-scheduler"
+    assert "Workflow ns/it, spec.templates[0]: granted" in preview(written).stdout
+    assert preview(written, *FROM_HAMI, "-o", "translated").stdout == written
+
+
+@pytest.mark.parametrize("output", ["explain", "translated", "yaml"])
+def test_resources_that_a_template_has_of_its_workflow_are_said_to_be_in_the_way(output: str) -> None:
+    result = preview(IN_DEFAULTS, *FROM_HAMI, "-o", output, code=2)
+    assert (
+        "Workflow ns/it, spec.templates[0]: not translated from HAMi: containers of its pod would stay, as another "
+        "place in the Workflow sets it too: write it where the pod stands"
+    ) in result.stderr
+    assert "spec.templates[0]: granted" not in result.stdout
+    if output != "explain":
+        assert yaml.safe_load(result.stdout) == yaml.safe_load(IN_DEFAULTS)
