@@ -128,7 +128,8 @@ def _pod(grant: Grant) -> Iterator[str]:
         else:
             yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would reject it."
     elif grant.strategy == MPS:
-        yield f"The device plugin mounts the MPS pipe (mps.attach: {says}); nothing is attached in the pod."
+        why = ", and Pod Security enforces baseline or restricted here" if says == "auto" else ""
+        yield f"The device plugin mounts the MPS pipe (mps.attach: {says}{why}); nothing is attached in the pod."
     elif grant.strategy == PARTITION:
         chosen = f"strategy: partition, {grant.policy.source('strategy')}"
         yield f"The hardware holds the limits of a partition, and the plugin of its maker allocates it ({chosen})."

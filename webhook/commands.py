@@ -11,7 +11,7 @@ from program.front import UNUSABLE, end, standard_input
 from program.options import FILE, metrics_option, option, policies_option
 
 if TYPE_CHECKING:
-    from policies.policy_set import PolicySet
+    from webhook.preview.command import Rules
     from webhook.preview.translated import Origin
 
 
@@ -75,6 +75,13 @@ def webhook(
     help="Where other custom resources have a pod template or a pod's fields, such as spec.tasks.*.template; * is each "
     "item. Can be repeated.",
 )
+@option(
+    "--pod-security",
+    "level",
+    of="preview",
+    type=click.Choice(["privileged", "baseline", "restricted"]),
+    help="What Pod Security enforces in the namespaces, instead of what a Namespace in the files or the cluster says.",
+)
 @option("--cluster", of="preview", is_flag=True, help="Take the policies of the cluster that kubectl reaches.")
 @option("--context", of="preview", default="", metavar="NAME", help="Context of the kubeconfig, with --cluster.")
 @option(
@@ -94,6 +101,7 @@ def preview(
     gpu_memory: str,
     memory_unit: Literal["GiB", "MiB"],
     pod_paths: tuple[str, ...],
+    level: Literal["privileged", "baseline", "restricted"] | None,
     cluster: bool,
     context: str,
     kubeconfig: str,
@@ -109,7 +117,7 @@ def preview(
     be translated.
     """
     from policies.commands import check_namespace, loaded
-    from webhook.preview.command import run
+    from webhook.preview.command import Rules, run
     from webhook.preview.places import PATH
 
     _check_cluster(click.get_current_context(), cluster=cluster)
@@ -121,20 +129,10 @@ def preview(
             end(f"--pod-path {path!a}: expected names with dots between them, such as spec.tasks.*.template", UNUSABLE)
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
     if cluster:
-        rules, unwritten = _of_cluster(context, kubeconfig)
+        rules = _of_cluster(context, kubeconfig, level or "")
     else:
-        rules, unwritten = (_shown(policies), loaded(policies)), "default"
-    sys.exit(
-        run(
-            inputs,
-            rules,
-            namespace=namespace,
-            output=output,
-            pod_paths=pod_paths,
-            source=source,
-            unwritten=unwritten,
-        )
-    )
+        rules = Rules(_shown(policies), loaded(policies), level=level or "")
+    sys.exit(run(inputs, rules, namespace=namespace, output=output, pod_paths=pod_paths, source=source))
 
 
 def _origin(
@@ -156,13 +154,14 @@ def _origin(
         end(f"--gpu-memory {memory!a}: expected the memory of a GPU with its unit, such as 81559Mi or 80Gi", UNUSABLE)
 
 
-def _of_cluster(context: str, kubeconfig: str) -> "tuple[tuple[str, PolicySet], str]":
+def _of_cluster(context: str, kubeconfig: str, level: str) -> "Rules":
     """Read its policies with their source, and the namespace of pods that name none."""
     from webhook.preview.cluster import Cluster, ClusterError
+    from webhook.preview.command import Rules
 
     try:
         cluster = Cluster(context, kubeconfig)
-        return cluster.policies(), cluster.namespace()
+        return Rules(*cluster.policies(), cluster.namespace(), level, cluster.pod_security)
     except ClusterError as error:
         end(f"--cluster: {error}", UNUSABLE)
 

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP
 from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
+from policies.reading.layers import is_namespace
 from policies.reading.store import PolicyStore
+from webhook.preview.pod_security import written_labels
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _DEPLOYMENT = f"Deployment {NAMESPACE}/{WEBHOOK_SERVICE}"
@@ -63,6 +66,17 @@ class Cluster(msgspec.Struct, frozen=True):
         """Say in which namespace kubectl makes a pod that names none."""
         found = self._config("view", "--minify", "--output=jsonpath={..namespace}")
         return found if _NAMESPACE.fullmatch(found) else "default"
+
+    def pod_security(self, namespaces: Collection[str]) -> dict[str, str]:
+        """Read what the label of each namespace says, empty without it; those that cannot be read are left out."""
+        names = sorted(filter(is_namespace, namespaces))  # as files say them: others could be options of kubectl
+        if not names:
+            return {}
+        try:
+            ran = self._ran("get", "namespaces", *names, "--output", "json", "--ignore-not-found")
+            return written_labels([json.loads(ran.stdout)])  # which has those that may be read, if others may not
+        except (ClusterError, ValueError):
+            return {}
 
     def _config_maps(self) -> tuple[str, ...]:
         """Name the ConfigMaps in the webhook's volume: as its Deployment does, or as shipped if it may not be read."""

@@ -3,29 +3,40 @@
 from collections.abc import Sequence
 
 import click
+import msgspec
 
 from policies.policy_set import PolicySet
 from webhook.preview.objects import UnreadableError
 from webhook.preview.output import Output, write
+from webhook.preview.pod_security import LabelsOf, PodSecurity
 from webhook.preview.previewed import preview
 from webhook.preview.translated import Origin, translate
 from webhook.preview.workloads import Input, read_input
 
 
+class Rules(msgspec.Struct, frozen=True):
+    """By what is decided."""
+
+    shown: str  # where the policies are from
+    policies: PolicySet
+    unwritten: str = "default"  # the namespace of pods without one
+    level: str = ""  # that Pod Security enforces, as the user says
+    labels_of: LabelsOf = lambda _: {}
+
+
 def run(  # noqa: PLR0913 - what the command line says
     inputs: list[tuple[str, str]],
-    rules: tuple[str, PolicySet],
+    rules: Rules,
     *,
     namespace: str | None,
     output: Output,
     pod_paths: Sequence[str] = (),
     source: Origin | None = None,
-    unwritten: str = "default",
 ) -> int:
     """
-    Preview *inputs*, pairs of a name and a text, on standard output, by *rules*: their source, and they.
+    Preview *inputs*, pairs of a name and a text, on standard output, by *rules*.
 
-    Where they have a *source*, the pods are translated first. Those without a namespace are in *unwritten*.
+    Where they have a *source*, the pods are translated first.
 
     Returns:
         The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input or an object in a list cannot be read,
@@ -40,13 +51,14 @@ def run(  # noqa: PLR0913 - what the command line says
     unused = [f"--pod-path {path}: no object has a pod there" for path in pod_paths if path not in given.used_paths]
     if source is not None:
         given = translate(given, source)
-    shown, policies = rules
-    pods = preview(given, policies, namespace, unwritten=unwritten)
+    namespaces = {namespace or one.namespace or rules.unwritten for one in given.workloads}
+    security = PodSecurity(rules.level, of_cluster={} if rules.level else rules.labels_of(namespaces))
+    pods = preview(given, rules.policies, namespace, unwritten=rules.unwritten, security=security)
     unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:
-        write(given, pods, output, shown)
+        write(given, pods, output, rules.shown)
     for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:

@@ -13,6 +13,7 @@ from policies.grant import Denied, Grant
 from program.terminal import for_output
 from webhook.preview.explain import explain
 from webhook.preview.plain_values import STRING, plain_tag
+from webhook.preview.pod_security import said_of_written
 from webhook.preview.previewed import Previewed
 from webhook.preview.workloads import Input
 
@@ -43,6 +44,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
             yield f"  {_BY_API_SERVER}{one.denied_after}"
         else:
             yield from (f"  {line}" for line in explain(one.decision, one.made))
+        yield from (f"  Warning: {sentence}." for sentence in (one.otherwise,) if sentence)
         yield from (f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.oversights)
 
 
@@ -115,6 +117,9 @@ def write(given: Input, pods: list[Previewed], output: Output, source: str) -> N
     if pods:
         click.echo(f"gpu-share: policies: {source}", err=True)
     _warn(pods)
+    written = said_of_written([(one.namespace, one.decision, one.restricted) for one in pods])
+    if written and output != "translated":
+        click.echo(f"gpu-share: {written}", err=True)
     lines: Iterable[str]
     if output == "diff":
         lines = _diff(pods)
@@ -139,5 +144,5 @@ def _warn(pods: list[Previewed]) -> None:
         if one.denied_after:
             click.echo(f"gpu-share: {one.title}: {_BY_API_SERVER}{one.denied_after}", err=True)
         warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
-        for warning in (*warnings, *one.oversights):
+        for warning in (*warnings, *((one.otherwise,) if one.otherwise else ()), *one.oversights):
             click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)

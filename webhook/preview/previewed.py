@@ -18,6 +18,7 @@ from policies.reasons import reasons
 from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
 from webhook.preview.near_resources import near_resources
+from webhook.preview.pod_security import PodSecurity, restricted_when_stored, said_of_both, written_labels
 from webhook.preview.ray import without_gpus
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
@@ -33,6 +34,12 @@ class Previewed(msgspec.Struct):
     earlier: tuple[str, ...] = ()  # what it was granted before vgpusPerGpu was changed
     oversights: tuple[str, ...] = ()  # in the object and in its resources, as sentences
     denied_after: str = ""  # by the API server's own check, with this message, though the webhook admits it
+    restricted: Decision | None = None  # where Pod Security forbids hostIPC, if it is not known whether it does
+
+    @property
+    def otherwise(self) -> str:
+        """What else holds where Pod Security forbids hostIPC, as a sentence; empty if nothing does, or it is known."""
+        return said_of_both(self.decision, self.restricted, self.namespace) if self.restricted else ""
 
     @property
     def is_denied(self) -> bool:
@@ -59,9 +66,21 @@ class SentExample(msgspec.Struct, frozen=True):
     why: tuple[str, ...]
 
 
-def preview(given: Input, policies: PolicySet, namespace: str | None, *, unwritten: str = "default") -> list[Previewed]:
-    """Decide on every pod of an input; *namespace* replaces those written in it, *unwritten* is where none is."""
-    return [_preview(one, policies, namespace or one.namespace or unwritten) for one in given.workloads]
+def preview(
+    given: Input,
+    policies: PolicySet,
+    namespace: str | None,
+    *,
+    unwritten: str = "default",
+    security: PodSecurity = PodSecurity(),  # noqa: B008 - a value
+) -> list[Previewed]:
+    """
+    Decide on every pod of an input; *namespace* replaces those written in it, *unwritten* is where none is.
+
+    What *security* does not know of a namespace, a Namespace in the input may say.
+    """
+    security = msgspec.structs.replace(security, written=written_labels(given.documents))
+    return [_preview(one, policies, namespace or one.namespace or unwritten, security) for one in given.workloads]
 
 
 def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
@@ -70,13 +89,20 @@ def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
     return patched
 
 
-def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
+def _preview(workload: Workload, policies: PolicySet, place: str, security: PodSecurity) -> Previewed:
     sent, parsed = workload.sent, workload.parsed
     is_of_cluster = bool((workload.pod.get("metadata") or {}).get("uid"))
+    restricted = security.restricts(place)
     if is_of_cluster:
+        restricted = restricted_when_stored(parsed) if restricted is None else restricted
         sent = as_written(sent, parsed, place, policies)
         parsed = unbound(msgspec.convert(sent, Pod))
-    decision, denied_after = _decided(parsed, place, policies, is_of_cluster=is_of_cluster)
+    decision = decide(parsed, place, policies, restricted=bool(restricted))
+    otherwise = None
+    if restricted is None and policies.of(place).policy.mps.attach == "auto":
+        otherwise = decide(parsed, place, policies, restricted=True)
+        otherwise = None if otherwise == decision else otherwise
+    decision, denied_after = _after(decision, parsed, place, policies, is_of_cluster=is_of_cluster)
     made = operations(parsed, decision) if isinstance(decision, Grant) else []
     before = workload.pod if denied_after or isinstance(decision, Denied) else sent
     patched = patch_pod(before, made)
@@ -88,12 +114,13 @@ def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
     if isinstance(decision, Grant):
         shared = [one.slot.name for one in decision.containers]
         oversights += tuple(without_gpus(workload.document, workload.holder, workload.sent, shared))
-    return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after)
+    return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after, otherwise)
 
 
-def _decided(pod: Pod, place: str, policies: PolicySet, *, is_of_cluster: bool) -> tuple[Decision, str]:
-    """Decide as the webhook does; return as well why the API server denies what the webhook leaves as it is."""
-    decision = decide(pod, place, policies)
+def _after(
+    decision: Decision, pod: Pod, place: str, policies: PolicySet, *, is_of_cluster: bool
+) -> tuple[Decision, str]:
+    """Return what the webhook decides and why the API server denies what it leaves as it is."""
     is_kubelets = is_of_cluster and MIRROR_ANNOTATION in (pod.metadata.annotations or ())
     if not isinstance(decision, Untouched) or is_kubelets:
         return decision, ""

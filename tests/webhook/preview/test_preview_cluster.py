@@ -84,7 +84,7 @@ def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monke
         "Policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the cluster, context prod\n"
     )
     called = calls.read_text().splitlines()
-    assert len(called) == 4
+    assert len(called) == 5
     assert all(one.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ") for one in called)
 
 
