@@ -31,6 +31,12 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
 
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = msgspec.field(name="binaryData", default={})  # files that are not UTF-8
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Its files, as a volume has them."""
+        return {name: text.encode() for name, text in self.data.items()} | self.binary_data
 
 
 def read_policies(api: ApiServer) -> Read:
@@ -45,7 +51,7 @@ def read_policies(api: ApiServer) -> Read:
         # Defaults are not in force either: no pod that mounts it starts.
         missing = POLICIES_CONFIG_MAP if own is None else CLUSTER_CONFIG_MAP
         return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
-    return in_force({**own.data, **newest.data})
+    return in_force({**own.files, **newest.files})
 
 
 def read_cluster(api: ApiServer) -> Cluster:
@@ -61,7 +67,7 @@ def read_cluster(api: ApiServer) -> Cluster:
         raise UnseenError(f"_cluster.yaml cannot be read, which takes the right to {RIGHT}: {error}") from error
     if newest is None:
         return Cluster()
-    current, problems = in_force(newest.data)
+    current, problems = in_force(newest.files)
     if current is None or problems:
         raise UnseenError(problems[0])
     return current.cluster
@@ -79,15 +85,15 @@ def _config_maps(api: ApiServer) -> tuple[ConfigMap | None, ConfigMap | None]:
     return next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None), newest
 
 
-def in_force(files: Mapping[str, str]) -> Read:
+def in_force(files: Mapping[str, bytes]) -> Read:
     """
-    Say what would be in force by the texts of policy files alone, and what is wrong with them.
+    Say what would be in force by policy files alone, and what is wrong with them.
 
     Where a file is broken, a webhook may go on by the last good one, which is nowhere to be read.
     """
     with tempfile.TemporaryDirectory() as directory:
         for name, text in files.items():
-            (Path(directory) / Path(name).name).write_text(text)
+            (Path(directory) / Path(name).name).write_bytes(text)
         try:
             store = PolicyStore(Path(directory))
         except PolicyError as error:

@@ -56,14 +56,15 @@ def classes(*, policies: Path) -> None:
     """
     Print the DeviceClasses for allocation by DRA, by the vgpusPerGpu of _cluster.yaml.
 
-    Of MIG instances there are those that the devices of some policy name, of GPUs with a device in nodes all of them.
+    Of MIG instances there are those that the devices of some policy name, of GPUs with a device in nodes all of them. A
+    broken policy is a warning on standard error, and has none.
     """
     import yaml
 
     from policies.device_classes import device_classes
 
     try:
-        read = _read(policies)[0]
+        read = loaded(policies)
         made = device_classes(read.cluster, read.instances)
     except ValueError as error:
         end(str(error), FAILED)

@@ -14,7 +14,7 @@ from policies.contract import (
     PARTITION,
 )
 from policies.device_names import device_name, is_instance
-from policies.errors import Problem
+from policies.errors import Problem, quoted
 from policies.frameworks.replaced import no_longer_judged
 from policies.host_paths import HostPathList
 from policies.own_grids import never_granted
@@ -220,11 +220,15 @@ def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:
     if generators is None or not all(one.fields for one in generators.items) or not generators.items:
         return
     lists = [one.fields["files"] for one in generators.items if "files" in one.fields]
-    listed = {_path(entry) for one in lists for entry in _items(one)}
+    listed = [_listed(entry) for one in lists for entry in _items(one)]
     line = lists[0].key_line if lists else generators.key_line
     for file in files:
-        if file not in listed:
+        names = [key for path, key in listed if path == file]
+        if not names:
             message = f"{file} is not listed, so no cluster gets it: add the line `- {file}`"
+            yield Problem(name, line, "configMapGenerator.files", message)
+        elif file not in names:
+            message = f"a cluster gets {file} under the name {quoted(names[0])}: write the line as `- {file}`"
             yield Problem(name, line, "configMapGenerator.files", message)
 
 
@@ -232,6 +236,8 @@ def _items(node: Node) -> list[Any]:
     return node.value if isinstance(node.value, list) else []
 
 
-def _path(entry: object) -> str:
-    """The file that an entry means: `a.yaml`, `./a.yaml` and `key=a.yaml` are the same."""
-    return str(entry).rpartition("=")[2].removeprefix("./")
+def _listed(entry: object) -> tuple[str, str]:
+    """The file that an entry means, and its name in the ConfigMap: `a.yaml` and `./a.yaml` are the same."""
+    key, _, path = str(entry).rpartition("=")
+    path = path.removeprefix("./")
+    return path, key or path.rpartition("/")[2]

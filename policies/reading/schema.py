@@ -10,7 +10,7 @@ from policies.policy import Policy
 from policies.share import PATTERN, Headroom, Share
 
 # Of an entry of `nodes` one of these must be there, and not be what it is by itself.
-_ONE_OF_A_NODE = (("offer", None), ("mig", "none"), ("allocation", None))
+_ONE_OF_A_NODE = (("offer", None), ("mig", "none"), ("allocation", None), ("device", None))
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -36,7 +36,7 @@ CLUSTER = "exemptNamespaces: [kube-system]\n"
 def policies(cluster: str = CLUSTER, **files: str) -> dict[str, Any]:
     """What becomes of policy files."""
     texts = {"_cluster.yaml": cluster, "_default.yaml": "", **{f"{name}.yaml": text for name, text in files.items()}}
-    made, problems = in_force(texts)
+    made, problems = in_force({name: text.encode() for name, text in texts.items()})
     return {"policies": made, "policy_problems": problems}
 
 

@@ -178,6 +178,14 @@ def test_a_broken_policy_is_told_with_its_line(shown: Callable[..., Any]) -> Non
     ]
 
 
+def test_a_policy_file_of_the_cluster_that_is_not_utf_8_is_told(shown: Callable[..., Any]) -> None:
+    known = installed()
+    files = {"team-vision.yaml": b64encode(b"mode: \xff").decode()}
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["binaryData"] = files
+    (told,) = {one["check"]: one for one in shown(known, "doctor")}["policies-valid"]["found"]
+    assert told.startswith("team-vision.yaml:1: not UTF-8")
+
+
 def test_feature_gates_are_those_of_the_api_servers_metrics(shown: Callable[..., Any]) -> None:
     known = installed()
     known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"]["team-vision.yaml"] = "allocation: dra\n"

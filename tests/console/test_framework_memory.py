@@ -25,7 +25,7 @@ FRAMEWORKS = [one for one in BUILT_IN if one.images]
 def test_a_framework_was_told_its_share_unless_the_webhook_warned_that_it_was_not(
     framework: Framework, tag: str
 ) -> None:
-    policies, _ = in_force({"_cluster.yaml": "", "_default.yaml": "strategy: time-slicing\n"})
+    policies, _ = in_force({"_cluster.yaml": b"", "_default.yaml": b"strategy: time-slicing\n"})
     assert policies is not None
     image = framework.images[0].replace("*", "x") + tag
     container = {"name": "main", "image": image, "args": ["--verbose"]}

@@ -1,5 +1,7 @@
 """The DeviceClasses: one for each size, and the shipped ones are those of the shipped grid."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -40,3 +42,11 @@ def test_a_grid_that_is_too_fine_has_no_classes() -> None:
 def test_a_policy_that_goes_by_dra_with_such_a_grid_is_an_oversight() -> None:
     found = list(oversights(policies("allocation: dra", "vgpusPerGpu: 50"), ["_default.yaml"], None))
     assert any("every share is denied" in one.message and one.field == "allocation" for one in found)
+
+
+def test_a_broken_policy_is_told_since_its_devices_have_no_classes(tmp_path: Path) -> None:
+    (tmp_path / "_cluster.yaml").write_text("nodes: [{mig: shared, allocation: dra}]\n")
+    (tmp_path / "team.yaml").write_text("devices: [mig-1g.10gb]\nmode: no\n")
+    ran = run("policy", "classes", "--policies", tmp_path)
+    assert "mig-1g" not in ran.stdout
+    assert f"gpu-share: warning: {tmp_path}/team.yaml:2: mode: " in ran.stderr

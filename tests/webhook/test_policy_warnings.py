@@ -215,6 +215,20 @@ def test_a_file_that_kustomize_does_not_ship_is_told_with_the_line_to_add(tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [("vision=team.yaml", "vision"), ("other.yaml=./team.yaml", "other.yaml"), ("team.yaml=team.yaml", "")],
+)
+def test_a_file_that_kustomize_ships_under_another_name_is_told(tmp_path: Path, entry: str, key: str) -> None:
+    text = f"configMapGenerator:\n- name: a\n  files:\n  - _default.yaml\n  - {entry}\n"
+    named = (
+        "/Kustomization:3: warning: configMapGenerator.files: a cluster gets team.yaml under the name "
+        f'"{key}": write the line as `- team.yaml`'
+    )
+    told = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "", "Kustomization": text})
+    assert told == ([named] if key else [])
+
+
 @pytest.mark.parametrize("text", ["resources: []", "configMapGenerator: 5", "configMapGenerator: [a]", "a: [", "", "5"])
 def test_what_kustomize_is_told_otherwise_is_no_matter_of_the_check(tmp_path: Path, text: str) -> None:
     assert warnings(tmp_path, **{"_default.yaml": "", "Kustomization": text}) == []

@@ -30,6 +30,11 @@ _NAMESPACE = re.compile(r"[a-z0-9-]{1,63}")
 _LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")  # https://pkg.go.dev/k8s.io/klog/v2
 
 
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+    binary_data: dict[str, bytes] | None = msgspec.field(name="binaryData", default=None)  # files that are not UTF-8
+
+
 class ClusterError(GpuShareError):
     """Policies that cannot be had from the cluster; the message says why, and what to do."""
 
@@ -47,7 +52,7 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: If kubectl cannot read them, or they cannot be used.
         """
-        data: dict[str, str] = {}
+        data: dict[str, bytes] = {}
         names = self._config_maps()
         for name in names:  # as in the webhook's volume: of two files of one name the last counts
             data |= self._data(name)
@@ -55,7 +60,7 @@ class Cluster(msgspec.Struct, frozen=True):
         source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
         with tempfile.TemporaryDirectory() as directory:
             for name, text in data.items():
-                (Path(directory) / Path(name).name).write_text(text)
+                (Path(directory) / Path(name).name).write_bytes(text)
             try:
                 return source, PolicyStore(Path(directory)).current
             except PolicyError as error:
@@ -94,13 +99,17 @@ class Cluster(msgspec.Struct, frozen=True):
                 f"{_DEPLOYMENT} has no volume of ConfigMaps named policies: compare it with what the manifests have"
             ) from None
 
-    def _data(self, name: str) -> dict[str, str]:
+    def _data(self, name: str) -> dict[str, bytes]:
         named = f"ConfigMap {NAMESPACE}/{shorten(name, 100)}"
         found = _answer(self._ran("get", "configmap", name, *_IN_OURS), named)
-        data = found.get("data") if isinstance(found, dict) else None
-        if not isinstance(data, dict) or not all(isinstance(one, str) for one in data.values()):
+        try:
+            read = msgspec.convert(found, _ConfigMap)
+        except msgspec.ValidationError:
+            read = _ConfigMap()
+        if read.data is None and read.binary_data is None:
             raise ClusterError(f"{named} holds no policy files: write them, as `kubectl apply -k manifests` does")
-        return data
+        texts = {file: text.encode() for file, text in (read.data or {}).items()}
+        return texts | (read.binary_data or {})
 
     def _config(self, *arguments: str) -> str:
         """Ask kubectl for something of the kubeconfig; empty if it does not say."""

@@ -109,7 +109,7 @@ def _preview(workload: Workload, policies: PolicySet, place: str, security: PodS
     if sent is not workload.sent:
         patched = _in_order_of(workload.pod, patched)
         made = made if patched != workload.pod else []
-    earlier = tuple(earlier_grants(workload.pod, policies.cluster))
+    earlier = tuple(earlier_grants(workload.pod, policies.cluster)) if workload.kind == "Pod" else ()
     oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
     if isinstance(decision, Grant):
         shared = [one.slot.name for one in decision.containers]

@@ -94,6 +94,12 @@ def test_a_broken_file_of_the_cluster_denies_its_namespace_and_no_other(kubectl:
     assert "Pod other/web: granted" in preview(POD, "--cluster", "-n", "other").stdout
 
 
+def test_a_file_of_the_cluster_that_is_not_utf_8_is_a_broken_one(kubectl: Callable[..., Path]) -> None:
+    kubectl({"apiVersion": "v1", "kind": "ConfigMap", "binaryData": {"team.yaml": "bW9kZTog/w=="}})
+    assert "Pod team/web: denied, PolicyBroken" in preview(POD, "--cluster", "-n", "team", code=1).stdout
+    assert "Pod other/web: granted" in preview(POD, "--cluster", "-n", "other").stdout
+
+
 def test_they_are_the_config_maps_that_the_manifests_install() -> None:
     names = [one["metadata"] for one in render(MANIFESTS) if one["kind"] == "ConfigMap"]
     installed = {(one["namespace"], one["name"]) for one in names}

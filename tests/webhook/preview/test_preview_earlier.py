@@ -52,6 +52,12 @@ def test_a_pod_whose_image_comes_holds_what_its_node_gave_it(twenty: Path) -> No
     assert "was granted" not in preview(json.dumps(on_node), "--policies", twenty, code=1).stdout
 
 
+def test_a_pod_template_waits_for_nothing(twenty: Path) -> None:
+    (one,) = json.loads(granted())["items"]
+    template = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "it"}, "spec": {"template": one}}
+    assert "was granted" not in preview(json.dumps(template), "--policies", twenty, code=1).stdout
+
+
 def test_a_device_with_a_number_of_its_own_is_judged_by_that(tmp_path: Path) -> None:
     file = tmp_path / "_cluster.yaml"
     of_t4 = GRANT.replace("dev/vgpu", "dev/vgpu-model-t4").replace('"of":10', '"of":4')
