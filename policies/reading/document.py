@@ -84,7 +84,12 @@ def read(text: str) -> Node:
 
 
 def events(
-    text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = MOST_NODES, may_say_version: bool = False
+    text: str,
+    *,
+    largest_bytes: int = LARGEST_BYTES,
+    most_nodes: int = MOST_NODES,
+    deepest: int = DEEPEST,
+    may_say_version: bool = False,
 ) -> Iterator[yaml.Event]:
     """
     Yield the events of a YAML stream, within the limits on size, depth and number of nodes.
@@ -107,8 +112,8 @@ def events(
                 depth += isinstance(event, yaml.CollectionStartEvent)
             else:
                 depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST or nodes > most_nodes:
-                limit = f"{DEEPEST} levels" if depth > DEEPEST else f"{most_nodes} values"
+            if depth > deepest or nodes > most_nodes:
+                limit = f"{deepest} levels" if depth > deepest else f"{most_nodes} values"
                 raise DocumentError(_line(event), f"more than {limit}: simplify it")
             yield event
     except yaml.YAMLError as error:

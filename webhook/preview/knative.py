@@ -20,10 +20,12 @@ class KnativeTemplate(Template):
     """The template of a Service or a Configuration."""
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
-        """Call a container as Knative does if it is the only one and has no name."""
-        match mapping(holder, "spec").get("containers"):
-            case [dict(only)]:
-                only.setdefault("name", _CONTAINER)
+        """Call a container without a name as Knative does: of several, with its place behind that."""
+        containers = mapping(holder, "spec").get("containers")
+        listed = containers if isinstance(containers, list) else []
+        for place, one in enumerate(listed):
+            if isinstance(one, dict) and not one.get("name"):
+                one["name"] = f"{_CONTAINER}-{place}" if len(listed) > 1 else _CONTAINER
         return super().build(document, holder)
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:

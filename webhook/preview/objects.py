@@ -1,17 +1,18 @@
 """Kubernetes objects out of the text of a file, YAML or JSON, with the places of their fields."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import yaml
+from yaml.composer import Composer
+from yaml.resolver import Resolver
 
 from policies.errors import GpuShareError, quoted
 from policies.reading.document import DocumentError, events
 from policies.reading.syntax import syntax_fault
-from webhook.preview.plain_values import MERGE, key_text, plain_tag, plain_value
+from webhook.preview.json_texts import as_yaml
+from webhook.preview.plain_values import DEEPEST, MERGE, key_text, plain_tag, plain_value
 
 LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
@@ -19,12 +20,7 @@ MOST_NODES = 500_000
 _INVALID = "invalid YAML: "
 # Of a template; Argo has it too, in texts that are valid YAML. Up to the next {{, so that each is looked at once.
 _HELM = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
-_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-
-# Characters that JSON has in its texts as they are, and YAML not at all, or as the end of a line.
-_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_KEY = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*:)?')  # or another text, without the colon
-_LONGEST_KEY = 1000  # characters; YAML takes 1024 without a question mark
+_BEHIND_START = re.compile(r"(?m)^(---[ \t]*\r?\n)\ufeff")  # where files with a byte order mark were joined
 
 
 class UnreadableError(GpuShareError):
@@ -39,12 +35,46 @@ class UnreadableError(GpuShareError):
         return f"{self._file}:{self._line}: {name}: {self._problem}"
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # which one depends on the machine
+class _AsApiMachinery:
     """YAML as the API machinery reads it: a date is a string, and 12:30:45 no number."""
 
     def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
         is_plain = kind is yaml.ScalarNode and implicit[0]
-        return plain_tag(value) if is_plain else str(super().resolve(kind, value, implicit))
+        return plain_tag(value) if is_plain else str(super().resolve(kind, value, implicit))  # type: ignore[misc]
+
+
+class _Loader(_AsApiMachinery, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # by machine
+    pass
+
+
+class _AnchorsAgain(_AsApiMachinery, Composer, Resolver):
+    """Lets a later anchor take the place of one of the same name, as YAML says and PyYAML does not."""
+
+    def __init__(self, found: Iterator[yaml.Event]) -> None:
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        self._found = found
+        self._next: yaml.Event | None = next(found, None)
+
+    def peek_event(self) -> yaml.Event | None:
+        return self._next
+
+    def get_event(self) -> yaml.Event | None:
+        event, self._next = self._next, next(self._found, None)
+        return event
+
+    def check_event(self, *kinds: type[yaml.Event]) -> bool:
+        return isinstance(self._next, kinds)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if not isinstance(self._next, yaml.AliasEvent):
+            self.anchors.pop(getattr(self._next, "anchor", None), None)
+        return super().compose_node(parent, index)
+
+    def documents(self) -> Iterator[yaml.Node]:
+        while self.check_node():
+            if (node := self.get_node()) is not None:
+                yield node
 
 
 def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
@@ -55,7 +85,8 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
         UnreadableError: If *text* is invalid YAML or JSON; *file* is its name there.
     """
     if text.lstrip()[:1] in ("{", "["):
-        text = _as_yaml(text)
+        text = as_yaml(text)
+    text = _BEHIND_START.sub(r"\1", text)
     for node in _nodes(text, file):
         try:
             document = plain_value(node, most=MOST_NODES)
@@ -63,18 +94,6 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
             raise _unreadable(text, file, error.line, error.message) from None
         if document is not None:
             yield document, node
-
-
-def _as_yaml(text: str) -> str:
-    """Write JSON so that YAML reads the same in it; its parts stay in their lines."""
-    # Some characters are a pair of escapes there, which YAML does not know.
-    text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
-    try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return text
-    text = _NOT_IN_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
-    return _KEY.sub(lambda one: f"? {one[0]}" if one[1] and len(one[0]) > _LONGEST_KEY else one[0], text)
 
 
 def line_of(node: yaml.Node, steps: list[Any]) -> int:
@@ -99,13 +118,31 @@ def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
 
 def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
-        for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES, may_say_version=True):
-            pass
-        return [*yaml.compose_all(text, Loader=_Loader)]
+        has_twins = False
+        anchors: set[str] = set()
+        for event in _events(text):
+            has_twins |= _is_twin(event, anchors)
+        return [*(_AnchorsAgain(_events(text)).documents() if has_twins else yaml.compose_all(text, Loader=_Loader))]
     except DocumentError as error:
         raise _unreadable(text, file, error.line, error.message) from None
     except yaml.YAMLError as error:
         raise _unreadable(text, file, *syntax_fault(error, text)) from None
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    return events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES, deepest=DEEPEST, may_say_version=True)
+
+
+def _is_twin(event: yaml.Event, anchors: set[str]) -> bool:
+    """Whether an anchor is among those before it in its document, to which it is added."""
+    if isinstance(event, yaml.DocumentStartEvent):
+        anchors.clear()
+    anchor = None if isinstance(event, yaml.AliasEvent) else getattr(event, "anchor", None)
+    if anchor is None:
+        return False
+    is_twin = anchor in anchors
+    anchors.add(anchor)
+    return is_twin
 
 
 def _unreadable(text: str, file: str, line: int, problem: str) -> UnreadableError:

@@ -3,6 +3,7 @@
 import math
 import re
 import struct
+from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import yaml
 
 from policies.errors import quoted
-from policies.reading.document import DEEPEST, DocumentError
+from policies.reading.document import DocumentError
+
+DEEPEST = 100  # levels; the schemas of custom resources have more than 30
 
 _INTEGER = re.compile(r"[-+]?(?:[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[bB][-+]?[01]+|0[oO]?[0-7]+|0)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPACE = re.compile(r"\s")
 _BASES = {"0x": 16, "0b": 2, "0o": 8}
 
 _YAML = "tag:yaml.org,2002:"
@@ -70,6 +74,8 @@ def key_text(node: yaml.Node) -> str:
             return str(value)
         case float() if abs(value) <= _LARGEST_SINGLE:
             return _as_go(value)
+        case str():
+            return value
         case _:
             return str(node.value)
 
@@ -93,25 +99,25 @@ class _Reading:
         raise _fault(node, f"the tag {tag} does not fit here: write a plain value without it")
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+        made: dict[str, Any] = {}
+        own: set[str] = set()
         for key, inner in node.value:
-            if key.tag == MERGE:
-                for name, value in self._merged(inner, depth):
-                    merged.setdefault(name, value)
+            if key.tag == MERGE:  # in its place: the API machinery lets it replace what stands above it, as well
+                made |= self._merged(inner, depth)
                 continue
             name = key_text(key)
             if name in own:
                 raise DocumentError(_line(key), f"{quoted(name)} is here twice: remove one")
-            own[name] = self.value(inner, depth + 1)
-        return merged | own
+            own.add(name)
+            made[name] = self.value(inner, depth + 1)
+        return made
 
-    def _merged(self, node: yaml.Node, depth: int) -> list[tuple[str, Any]]:
+    def _merged(self, node: yaml.Node, depth: int) -> dict[str, Any]:
         values = self.value(node, depth + 1)
         mappings = values if isinstance(values, list) else [values]
         if not all(isinstance(one, dict) for one in mappings):
             raise _fault(node, "expected a mapping or a list of mappings behind <<: write the fields out")
-        return [field for one in mappings for field in one.items()]
+        return {name: value for one in reversed(mappings) for name, value in one.items()}
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
@@ -127,6 +133,10 @@ def _text(node: yaml.ScalarNode) -> str:
     if any("\ud800" <= sign <= "\udfff" for sign in text if not sign.isascii()):
         raise _fault(node, "half of a character, as \\ud800 is: remove it")
     return text
+
+
+def _decoded(node: yaml.ScalarNode) -> str:
+    return b64decode(_SPACE.sub("", node.value), validate=True).decode()
 
 
 def _integer(node: yaml.ScalarNode) -> int | float:
@@ -164,6 +174,7 @@ _SCALARS: dict[str, tuple[Callable[[yaml.ScalarNode], Any], str]] = {
     _INT: (_integer, "a number"),
     _FLOATING: (_float, "a number that is finite"),
     STRING: (_text, "a string"),
+    f"{_YAML}binary": (_decoded, "a text in base64"),
 }
 
 

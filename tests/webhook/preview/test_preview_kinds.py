@@ -186,3 +186,25 @@ def test_a_mistake_in_a_custom_resource_is_said_with_its_line(text: str, words: 
 def test_an_empty_volume_is_an_empty_dir_as_the_api_server_has_it() -> None:
     text = POD + "    volumeMounts: [{name: a, mountPath: /dev/shm}]\n  volumes: [{name: a, emptyDir: }]\n"
     assert "Pod default/web: granted" in preview(text).stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "called"),
+    [
+        ([None], ["user-container"]),
+        ([None, None], ["user-container-0", "user-container-1"]),
+        (["web", ""], ["web", "user-container-1"]),
+    ],
+)
+def test_containers_of_knative_without_a_name_get_its_own(names: list[str | None], called: list[str]) -> None:
+    containers = [{"image": "x", **({} if name is None else {"name": name})} for name in names]
+    metadata = {"annotations": {f"container.gpu-share.dev/{called[-1]}": "0.2"}}
+    service = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "it"},
+        "spec": {"template": {"metadata": metadata, "spec": {"containers": containers}}},
+    }
+    spec = made(json.dumps(service))["spec"]["template"]["spec"]
+    assert [one["name"] for one in spec["containers"]] == called
+    assert "gpu-share.dev/vgpu" in spec["containers"][-1]["resources"]["limits"]
