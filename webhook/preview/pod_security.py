@@ -96,7 +96,10 @@ def _attaches(decision: Decision, restricted: Decision) -> bool:
 def _unknown(namespaces: list[str]) -> str:
     names = ", ".join(quoted(one, 63)[1:-1] for one in namespaces[:_NAMED])
     more = f" and {len(namespaces) - _NAMED} more" if len(namespaces) > _NAMED else ""
-    return f"whether Pod Security enforces {_LEVELS} in {names}{more} is not known (--pod-security says so)"
+    return (
+        f"whether Pod Security enforces {_LEVELS} in {names}{more} is not known (a Namespace beside the pods or "
+        "--pod-security says so)"
+    )
 
 
 def _outcome(decision: Decision) -> tuple[object, ...]:

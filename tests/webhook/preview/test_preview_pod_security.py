@@ -13,7 +13,10 @@ from tests.webhook.preview.previewed import titles
 OWN_USERS = POD.replace("spec:", "spec:\n  hostUsers: false")  # denied with hostIPC
 OWN_IPC = POD.replace("spec:", "spec:\n  hostIPC: true")  # denied without
 DENIED = "denied, HostUsersConflict"
-UNKNOWN = "whether Pod Security enforces baseline or restricted in default is not known (--pod-security says so)"
+UNKNOWN = (
+    "whether Pod Security enforces baseline or restricted in default is not known (a Namespace beside the pods or "
+    "--pod-security says so)"
+)
 GRANT = (
     '{"policy":"_default","strategy":"mps","attach":"ATTACH","resource":"gpu-share.dev/vgpu",'
     '"containers":{"main":{"vgpus":2,"share":"0.2","of":10}}}'
