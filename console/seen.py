@@ -12,8 +12,9 @@ import msgspec
 from console.grant import Grant
 from console.objects import Condition, Pod, Taint
 from console.taints import CORDONED, NOT_READY, conditions
-from console.words import Shown
+from console.words import Shown, several
 from policies.node_state import Gpu, NodeState, Tenant
+from policies.quantity import whole
 
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"  # of our own pods
 ON_NODES: Final = ("plugin", "mps")  # the parts of a node, in the order in which they are asked
@@ -92,6 +93,18 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         return age_seconds is not None and age_seconds <= STALE_SECONDS
 
     @property
+    def unheard(self) -> str:
+        """Why nobody knows how its GPUs are now; empty if it says so, or that it shares none yet."""
+        if self.state is None:
+            return self.silence
+        age_seconds = self.state.ages.health
+        if self.state.waiting or self.is_fresh:
+            return ""
+        if age_seconds is None:
+            return "gpu-share plugin has not said yet how the GPUs are"
+        return f"gpu-share plugin has been silent for {age_seconds:.0f} s"
+
+    @property
     def trouble(self) -> str:
         """Why what it says of its GPUs, if anything, is not what holds now; empty if it is."""
         state = self.state
@@ -99,12 +112,22 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
             return f"nothing is known of its GPUs: {self.silent.why}" if self.silent else self.silence
         if state.waiting:
             return f"no GPU is shared yet: {state.waiting}"
-        age_seconds = state.ages.health
-        if age_seconds is None:
-            return "gpu-share plugin has not said yet how the GPUs are"
-        if age_seconds > STALE_SECONDS:
-            return f"gpu-share plugin has been silent for {age_seconds:.0f} s: what follows is what it said last"
+        if self.unheard:
+            was_heard = state.ages.health is not None
+            return f"{self.unheard}{': what follows is what it said last' if was_heard else ''}"
         return f"tenants unknown: {state.tenants_unknown}" if state.tenants_unknown else ""
+
+    @property
+    def not_advertised(self) -> dict[str, str]:
+        """Why Kubernetes gives nothing of a resource, whatever is free of its GPUs; that of DRA is ""."""
+        if self.state is None:
+            return {}
+        found = {"": self.state.slices_not_published} if self.state.slices_not_published else {}
+        has_room = {gpu.resource for gpu in self.state.gpus if gpu.resource and gpu.largest_free}
+        if self.labelled is not None:  # the node itself was read
+            none = {one for one in has_room if whole(self.allocatable.get(one, "0")) == 0}
+            found |= dict.fromkeys(sorted(none), "the node's allocatable has none of it")
+        return found | {one.resource: one.why for one in self.state.not_registered}
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,10 +210,15 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return next((one for one in self.unseen if one.what.startswith(what)), None)
 
     def _silence(self) -> Unseen | None:
-        if not self.nodes or any(one.state for one in self.nodes):
+        """Say of how many nodes that are to share GPUs nobody knows how these are now, and of one why."""
+        nodes = [one for one in self.nodes if one.labelled is not False]
+        unheard = [one for one in nodes if one.unheard]
+        if not unheard:
             return None
-        said = (one.silent for one in self.nodes if one.silent)
-        return next(said, Unseen(what=STATES, why="no node says how its GPUs are"))
+        # What a right would show comes first: it can be asked for.
+        first = next((one for one in unheard if one.silent and one.silent.right), unheard[0])
+        why = f"{len(unheard)} of {several(len(nodes), 'node')} not seen: {first.name}: {first.unheard}"
+        return Unseen(what=STATES, why=why, right=first.silent.right if first.silent else "")
 
     def tenants(self) -> Iterator[tuple[SeenNode, Gpu, Tenant]]:
         """Yield who is on which GPU."""

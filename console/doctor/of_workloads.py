@@ -2,23 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from console.doctor.installation import Installation
+from console.doctor.of_room import ROOM
 from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
-from console.grant import Grant
-from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenNode, SeenPod
-from console.words import moment
-from policies.contract import DRA, MILLI_PER_GPU, WHOLE
-from policies.device_names import device_name
-from policies.errors import ShareError
-from policies.node_state import Gpu
-from policies.share import Share, milli_text
-from policies.sizes import read_size
+from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
+from console.words import age, moment
+from policies.contract import WHOLE
 
-_OVERDUE: Final = timedelta(minutes=10)  # after the end of its grace period
+_OVERDUE: Final = timedelta(minutes=10)  # after the end of its grace period, or without becoming ready
 
 
 def running(on: Installation) -> Verdict:
@@ -26,6 +20,7 @@ def running(on: Installation) -> Verdict:
     if missing := not_listed(on, SHARED_PODS):
         return missing
     found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen)]
+    found += _not_ready(on.seen)
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
 
 
@@ -33,68 +28,6 @@ def denied(on: Installation) -> Verdict:
     """See that no controller's pods are denied."""
     found = [f"{one.namespace}/{one.kind}/{one.name}: {one.message}" for one in on.seen.denials]
     return warn(*cut(found), hint="do what the message proposes, or change the policy that it names")
-
-
-def fits(on: Installation) -> Verdict:
-    """See that the smallest share that waits fits on one GPU, where enough is free in all."""
-    waiting: dict[_Kind, int] = {}  # the smallest share of each kind
-    for one in on.seen.pods:
-        if one.waits and one.grant is not None:
-            for kind, share in _needed(one.grant).items():
-                waiting[kind] = min(share, waiting.get(kind, share))
-    told = {kind: said for kind, share in sorted(waiting.items()) if (said := _does_not_fit(on, kind, share))}
-    room = "or delete a pod to make room"
-    if any(kind.resource for kind in told):
-        room = "delete a pod to make room, or let DRA choose the GPU"
-    is_some_closed = any(node.closed for node in on.seen.nodes)
-    back = "bring back nodes that take no pods (kubectl uncordon NODE), or " if is_some_closed else ""
-    return warn(*told.values(), hint=f"{back}ask for a share that fits, {room}")
-
-
-class _Kind(NamedTuple):
-    """Which GPUs a share can be of."""
-
-    strategy: str
-    resource: str  # of the device plugin; by DRA GPUs have none
-    device: str = ""  # by DRA, as policies name it
-
-
-def _needed(grant: Grant) -> dict[_Kind, int]:
-    """Give the largest share of each kind that one GPU must have room for, in thousandths; none that cannot be read."""
-    found: dict[_Kind, int] = {}
-    by_dra = grant.allocation == DRA
-    for one in grant.containers.values():
-        size = read_size(one.resource) if by_dra else None
-        kind = _Kind(grant.strategy, "" if by_dra else grant.resource, device_name(size.device) if size else "")
-        with suppress(ShareError):
-            found[kind] = max(found.get(kind, 0), min(int(Share.parse(one.share)), MILLI_PER_GPU))
-    return found
-
-
-def _does_not_fit(on: Installation, kind: _Kind, smallest: int) -> str:
-    """Say why no GPU has room for the *smallest* share of a kind."""
-    free = [(node, gpu, gpu.free) for node in on.seen.nodes for gpu in _of_kind(node, kind) if gpu.free is not None]
-    taking = [(gpu, parts) for node, gpu, parts in free if not node.closed]
-    largest = max((gpu.milli(gpu.largest_free or 0) for gpu, _ in taking), default=0)
-    if not free or largest >= smallest:
-        return ""
-    # What is hidden is free as well: it is hidden because no one GPU has room.
-    together = sum(gpu.milli(parts + (gpu.hidden or 0)) for gpu, parts in taking)
-    having = {node.name: node for node, gpu, _ in free if node.closed and gpu.milli(gpu.largest_free or 0) >= smallest}
-    names = ", ".join(cut([f"{node.name} ({', '.join(node.closed)})" for node in having.values()]))
-    kept = f"{names}, to which no new pod comes" if having else ""
-    if smallest <= together:
-        return (
-            f"{milli_text(together)} of GPUs is free, the largest share that fits is {milli_text(largest)}, and the "
-            f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it{f' but on {kept}' * bool(kept)}"
-        )
-    return f"the smallest share that waits is {milli_text(smallest)}, and has room only on {kept}" if kept else ""
-
-
-def _of_kind(node: SeenNode, kind: _Kind) -> Iterator[Gpu]:
-    for gpu in node.gpus:
-        if (gpu.strategy, gpu.resource) == kind[:2] and (not kind.device or gpu.device in ("", kind.device)):
-            yield gpu
 
 
 def priorities(on: Installation) -> Verdict:
@@ -156,6 +89,18 @@ def _late(seen: Seen) -> list[SeenPod]:
     ]
 
 
+def _not_ready(seen: Seen) -> Iterator[str]:
+    """Say of pods that run, and of which nothing else says what is wrong, that they do not become ready."""
+    now = moment(seen.at)
+    for pod in seen.pods:
+        for one in pod.pod.status.conditions if pod.phase == "Running" and not pod.why and now else ():
+            since = one.last_transition_time or pod.pod.metadata.creation_timestamp
+            at = moment(since)
+            if one.type == "Ready" and one.status == "False" and now and at and now - at > _OVERDUE:
+                why = ": ".join(filter(None, (one.reason, one.message))) or "nothing says why"
+                yield f"{_name(pod)} is Running, and not Ready for {age(since, now)}: {why}"
+
+
 def _is_overdue(pod: SeenPod, now: datetime | None) -> bool:
     """Whether a pod should have ended long ago; its share is held until it has."""
     end = moment(pod.pod.metadata.deletion_timestamp)
@@ -175,13 +120,7 @@ WORKLOADS: Final = (
         judge=denied,
         rests_on=(DENIED_PODS,),
     ),
-    Check(
-        name="shares-fit",
-        says="what waits would fit on one GPU",
-        page="troubleshooting.md#fragmentation",
-        judge=fits,
-        rests_on=(SHARED_PODS, STATES),
-    ),
+    ROOM,
     Check(
         name="evictions-help",
         says="no pod with a share evicts others in vain",

@@ -144,7 +144,9 @@ def _place(subject: Subject) -> Iterator[str]:
         yield f'container "{tenant.container}": {_share(gpu, tenant)} of {where}'
         yield from (f"  {line}" for line in _limits(gpu, tenant))
         others = [f"{one.name} ({_share(gpu, one)})" for one in gpu.tenants if one.name != tenant.name]
-        yield f"  with {', '.join(others)}" if others else "  with nobody else"
+        nobody = "nobody else" if gpu.unnamed is not None else "nobody else that is known"
+        unnamed = f"{milli_text(gpu.milli(gpu.unnamed))} that is of no named container" if gpu.unnamed else ""
+        yield f"  with {', and '.join(filter(None, (', '.join(others), unnamed))) or nobody}"
         yield from (f"  the GPU is unhealthy: {fault.why}; it recovers {fault.comes_back}" for fault in gpu.faults)
         last = gpu.application_fault
         if last is not None and tenant.name in last.tenants:

@@ -171,7 +171,7 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
     if shown.pods:
         yield _AtLeast(table, _NARROWEST[wide])
     elif shown.has_no_pods:
-        yield Text("no pod with a share", "dim")
+        yield Text(f"no pod with a share{f' in namespace {Shown(shown.namespace)}' if shown.namespace else ''}", "dim")
     elif shown.silent_nodes:
         yield Text(f"nobody knows which pods have a share on {', '.join(shown.silent_nodes)}", "yellow")
     for row in shown.pods:

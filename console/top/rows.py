@@ -7,6 +7,7 @@ import msgspec
 
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
 from policies.node_state import Ages, Gpu, NodeState, Tenant
+from policies.share import milli_text
 
 T = TypeVar("T", int, float)
 Held = tuple[SeenNode, Gpu, Tenant]  # what a container has of a GPU
@@ -26,6 +27,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str  # why something of its GPUs is not known; empty if all is
     notes: tuple[str, ...]
     gpus: tuple[Gpu, ...]
+    not_advertised: dict[str, str]  # why Kubernetes gives nothing of a resource of its GPUs; that of DRA is ""
     gpus_known: bool  # whether these are all that it shares: False where it could not be asked
 
 
@@ -78,7 +80,7 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def silent_nodes(self) -> tuple[str, ...]:
         """Those that do not say now who holds what of their GPUs, by name."""
-        return tuple(node.name for node in self.nodes if node.trouble)
+        return tuple(node.name for node in self.nodes if node.trouble or any(gpu.unnamed != 0 for gpu in node.gpus))
 
     def _hides(self, *what: str) -> bool:
         return any(one.what.startswith(what) for one in self.unseen)
@@ -114,17 +116,28 @@ def _node_row(node: SeenNode) -> NodeRow:
         ages=state.ages if state else None,
         health_known=node.is_fresh,
         trouble=node.trouble,
-        notes=_notes(state) if state else (),
+        notes=_notes(node, state) if state else (),
         gpus=node.gpus,
+        not_advertised=node.not_advertised,
         gpus_known=node.state is not None or node.silent is None,
     )
 
 
-def _notes(state: NodeState) -> tuple[str, ...]:
+def _notes(node: SeenNode, state: NodeState) -> tuple[str, ...]:
     restart = (f"restart needed: {one}" for one in state.restart_needed)
     others = (("not taken", state.not_taken), ("slices not published", state.slices_not_published))
-    unknown = (f"not registered: {one.resource}: {one.why}" for one in state.not_registered)
-    return (*state.skipped, *restart, *unknown, *(f"{what}: {why}" for what, why in others if why))
+    registered = {one.resource for one in state.not_registered}
+    unknown = (
+        f"{'not registered' if resource in registered else 'not advertised'}: {resource}: {why}"
+        for resource, why in node.not_advertised.items()
+        if resource
+    )
+    unnamed = (
+        f"{gpu.called}: {milli_text(gpu.milli(gpu.unnamed))} is held, and by no container that is named"
+        for gpu in state.gpus
+        if gpu.unnamed
+    )
+    return (*state.skipped, *restart, *unknown, *unnamed, *(f"{what}: {why}" for what, why in others if why))
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:

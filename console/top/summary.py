@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Final
 
 from console.seen import Denial
 from console.top.rows import NodeRow, PodRow, Top
 from console.words import ABSENT, age, several
 from policies.node_state import Fault, Gpu
 from policies.share import milli_text
+
+_PREFIX: Final = "gpu-share.dev/"  # of most resources
 
 
 def summary(shown: Top) -> tuple[str, ...]:
@@ -26,11 +29,35 @@ def summary(shown: Top) -> tuple[str, ...]:
 def _fits(nodes: Sequence[NodeRow]) -> Iterator[str]:
     """Say which share still fits, on nodes to which pods come; nothing where of none of them anybody knows."""
     taking = [node for node in nodes if not node.closed]
-    of_each = [gpu.largest_free and gpu.milli(gpu.largest_free) for node in taking for gpu in node.gpus]
-    free = [one for one in of_each if one is not None]
-    is_all = len(free) == len(of_each) and all(node.gpus_known for node in taking)
-    if free or (not taking and any(node.gpus for node in nodes)):
-        yield f"largest share that fits: {'' if is_all else 'at least '}{milli_text(max(free, default=0))}"
+    of_each: dict[str, list[int | None]] = {}  # of each GPU, by what is asked for to get a share of it
+    for node in taking:
+        for gpu in node.gpus:
+            of_each.setdefault(_asked_for(gpu), []).append(_largest(node, gpu))
+    largest = {
+        kind: max(known) for kind, found in of_each.items() if (known := [one for one in found if one is not None])
+    }
+    is_all = all(node.gpus_known and (node.health_known or not node.gpus) for node in taking)
+    told = [_at_least(share, is_all=is_all and None not in of_each[kind]) for kind, share in largest.items()]
+    if len(largest) > 1:
+        told = [f"{share} ({kind})" for share, kind in zip(told, largest, strict=True)]
+    if told or (not taking and any(node.gpus for node in nodes)):
+        yield f"largest share that fits: {', '.join(told) or 0}"
+
+
+def _asked_for(gpu: Gpu) -> str:
+    """Name the GPUs of which a share can be where it can be of this one: as Kubernetes calls what is asked for."""
+    return gpu.resource.removeprefix(_PREFIX) or f"{gpu.device or gpu.strategy} by {gpu.allocation}"
+
+
+def _largest(node: NodeRow, gpu: Gpu) -> int | None:
+    """Count, in thousandths, what a new share can have of a GPU; None if nobody knows how the GPU is now."""
+    if not node.health_known or gpu.largest_free is None:
+        return None
+    return 0 if gpu.resource in node.not_advertised else gpu.milli(gpu.largest_free)
+
+
+def _at_least(milli: int, *, is_all: bool) -> str:
+    return f"{'' if is_all else 'at least '}{milli_text(milli)}"
 
 
 def share(gpu: Gpu, parts: int | None) -> str:

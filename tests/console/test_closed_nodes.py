@@ -85,7 +85,7 @@ def doctor(check: str, waits: str, other: Object, *held: int) -> Any:
         ),
         (
             (9, 9),
-            "the smallest share that waits is 0.5, and has room only on gpu-b (cordoned), to which no new pod comes",
+            "the smallest that waits is 0.5, and has room only on gpu-b (cordoned), to which no new pod comes",
         ),
     ],
 )

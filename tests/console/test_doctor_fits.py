@@ -1,48 +1,101 @@
 """Whether `gpu-share doctor` says of what waits that no one GPU has room for it, and of nothing else."""
 
 import json
+from typing import Any
 
 import pytest
 
 from console.doctor.report import AFTER, findings
+from policies.node_state import Ages, NotRegistered
 from tests.console.installations import installation, nodes, pods, policies, seen
 from tests.console.objects import gpu, pending, pod, state, tenant
 
+FINE = {"shares-fit": "not-applicable", "numbers-agree": "ok"}
 
-@pytest.mark.parametrize("check", ["shares-fit", "numbers-agree"])
+
+@pytest.mark.parametrize("check", [*FINE])
 def test_a_pod_whose_image_comes_waits_for_no_share(check: str) -> None:
     node = nodes(state(gpu(tenant("pulls", 5), tenant("a", 2)), gpu(tenant("b", 7), index=1), on="gpu-0"))
     twenty = policies("vgpusPerGpu: 20\n")
     on_node = pod("pulls", "0.5", on="gpu-0", phase="Pending")
-    for waits, status in ((on_node, "ok"), (pending("late", "0.5", ""), "warning")):
+    for waits, status in ((on_node, FINE[check]), (pending("late", "0.5", ""), "warning")):
         on = installation(seen(**node, **pods(waits)), **twenty)
         (found,) = (one for one in findings(on, AFTER) if one.check == check)
         assert found.status == status
 
 
-@pytest.mark.parametrize("other", [{"strategy": "partition"}, {"resource": "gpu-share.dev/vgpu-model-t4"}])
-def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these(other: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [({"strategy": "partition"}, "not-applicable"), ({"resource": "gpu-share.dev/vgpu-model-t4"}, "warning")],
+)
+def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these(other: dict[str, str], status: str) -> None:
     waits = pending("late", "0.5", "")
     grant = json.loads(waits["metadata"]["annotations"]["gpu-share.dev/grant"])
     waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | other)
     node = nodes(state(gpu(tenant("a", 7)), gpu(tenant("b", 7), index=1), on="gpu-0"))
     on = installation(seen(**node, **pods(waits)))
     (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
-    assert found.status == "ok"
+    assert found.status == status
+    assert "0.6 of GPUs is free" not in str(found.found)
 
 
-@pytest.mark.parametrize(("models", "status"), [(("gpu", "gpu", "t4"), "ok"), (("t4", "t4", "gpu"), "warning")])
-def test_by_dra_a_share_that_waits_is_judged_by_gpus_of_its_device(models: tuple[str, ...], status: str) -> None:
+@pytest.mark.parametrize(("models", "free"), [(("gpu", "gpu", "t4"), "0"), (("t4", "t4", "gpu"), "0.6")])
+def test_by_dra_a_share_that_waits_is_judged_by_gpus_of_its_device(models: tuple[str, ...], free: str) -> None:
     waits = pending("late", "0.5", "")
     grant = json.loads(waits["metadata"]["annotations"]["gpu-share.dev/grant"])
     of_t4 = {"main": {"resource": "gpu-share.dev/share-500m-model-t4", "share": "0.5"}}
     by_dra = {"allocation": "dra", "resource": "", "containers": of_t4}
     waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | by_dra)
-    free = zip((3, 3, 0), models, strict=True)
+    left_of = zip((3, 3, 0), models, strict=True)
     made = [
         gpu(tenant("a", 10 - left), index=index, resource="", allocation="dra", device=device)
-        for index, (left, device) in enumerate(free)
+        for index, (left, device) in enumerate(left_of)
     ]
     on = installation(seen(**nodes(state(*made, on="gpu-0")), **pods(waits)))
     (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
-    assert (found.status, "DRA" in str(found.hint)) == (status, False)
+    assert (found.status, "DRA" in str(found.hint)) == ("warning", False)
+    assert found.found[0].startswith(f"{free} of GPUs is free")
+
+
+def judged(node: dict[str, Any], *shares: str) -> tuple[str, str]:
+    on = installation(seen(**node, **pods(*(pending(f"late-{share}", share, "") for share in shares))))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    return found.status, " ".join(found.found)
+
+
+def test_where_nothing_waits_there_is_nothing_to_judge() -> None:
+    assert judged(nodes(state(gpu(), on="gpu-0")))[0] == "not-applicable"
+
+
+def test_a_full_cluster_has_no_room_for_what_waits() -> None:
+    full = state(gpu(tenant("a", 10)), gpu(tenant("b", 9), index=1), on="gpu-0")
+    told = "0.1 of GPUs is free in all, and the smallest that waits is 0.4: none has room for it"
+    assert judged(nodes(full), "0.4") == ("warning", told)
+
+
+def test_each_size_that_waits_is_judged_and_not_the_smallest_alone() -> None:
+    node = nodes(state(gpu(tenant("a", 7)), gpu(tenant("b", 7), index=1), on="gpu-0"))
+    told = "the largest share that fits is 0.3, and one that waits is 0.4: no one GPU has room for it"
+    status, said = judged(node, "0.4", "0.1")
+    assert (status, told in said) == ("warning", True), said
+
+
+def test_a_share_for_which_no_gpu_is_shared_has_no_room() -> None:
+    told = "no GPU is shared as gpu-share.dev/vgpu, and the smallest that waits is 0.2"
+    assert judged(nodes(state(gpu(resource="example.com/part"), on="gpu-0")), "0.2") == ("warning", told)
+
+
+def test_room_that_no_pod_can_get_is_none() -> None:
+    unknown = (NotRegistered(resource="gpu-share.dev/vgpu", why="the kubelet said no"),)
+    assert judged(nodes(state(gpu(), on="gpu-0", not_registered=unknown)), "0.2")[0] == "warning"
+    assert judged(nodes(state(gpu(), on="gpu-0"), allocatable={"cpu": "8"}), "0.2")[0] == "warning"
+
+
+def test_what_fits_on_gpus_that_are_seen_fits_whatever_others_would_say() -> None:
+    old = state(gpu(), on="gpu-1", ages=Ages(health=3600.0))
+    half = state(gpu(tenant("a", 5)), on="gpu-0")
+    assert judged(nodes(half, old), "0.5")[0] == "ok"
+    status, said = judged(nodes(half, old), "0.9")
+    assert status == "warning"
+    assert said.endswith("1 of 2 nodes not seen: gpu-1: gpu-share plugin has been silent for 3600 s")
+    assert judged(nodes(None, old), "0.5")[0] == "unknown"

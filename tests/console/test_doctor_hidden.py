@@ -10,6 +10,9 @@ import pytest
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, STATES, Seen, SeenNode, Unseen
+from policies.node_state import Ages
+from tests.console.installations import installation, nodes, seen
+from tests.console.objects import failed_gpu, gpu, state
 from tests.console.test_doctor_checks import FINE, WRONG
 
 CHECKS = {check.name: check for _, checks in AFTER for check in checks}
@@ -42,8 +45,8 @@ def without_node(on: Installation, what: str) -> Installation:
     }
     answers = {OUR_PODS: {}, STATES: dict.fromkeys(on.ready, "no answer: forbidden")}
     unseen = (*on.seen.unseen, Unseen(what=what, why="forbidden", right="see it"))
-    seen: Seen = msgspec.structs.replace(on.seen, unseen=unseen, **changes[what])
-    return msgspec.structs.replace(on, seen=seen, ready=answers.get(what, on.ready))
+    hidden: Seen = msgspec.structs.replace(on.seen, unseen=unseen, **changes[what])
+    return msgspec.structs.replace(on, seen=hidden, ready=answers.get(what, on.ready))
 
 
 def without_field(on: Installation, field: str) -> Installation:
@@ -68,3 +71,21 @@ def test_what_is_wrong_is_not_in_order_where_it_cannot_be_seen(
         if status not in FINE and found.status in FINE:
             fine.append(f"{check}: {told}")
     assert fine == []
+
+
+def test_where_one_node_says_nothing_no_check_says_that_all_is_well_with_gpus() -> None:
+    lost = state(failed_gpu(), on="gpu-1", ages=Ages(health=3600.0))
+    resting = [check for check in CHECKS.values() if STATES in check.rests_on]
+    assert len(resting) > 8
+    for other in (None, lost):
+        on = installation(seen(**nodes(state(gpu(), on="gpu-0"), other)))
+        found = findings(on, (("", resting),))
+        assert [one.check for one in found if one.status in FINE] == []
+        said = {one.check: one.found[0] for one in found if one.status == "unknown"}
+        assert said["gpus-healthy"].startswith("1 of 2 nodes not seen: gpu-1: ")
+
+
+def test_a_fault_that_is_seen_stays_one_though_another_node_says_nothing() -> None:
+    on = installation(seen(**nodes(state(failed_gpu(), on="gpu-0"), None)))
+    (found,) = findings(on, (("", (CHECKS["gpus-healthy"],)),))
+    assert found.status == "failure"

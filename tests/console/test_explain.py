@@ -162,3 +162,15 @@ def test_no_word_of_a_pod_writes_on_the_terminal(asked: Asked) -> None:
     text = explain(asked, known(odd), "resnet-0")
     assert "gpu-share.dev/framework" in text
     assert not set(text) & set("\x1b\x07")
+
+
+def test_what_of_its_gpu_no_named_container_holds_is_not_nobody(asked: Asked) -> None:
+    beside = gpu(tenant("resnet-0", 2), granted=10, free=0, largest_free=0)
+    assert "      with 0.8 that is of no named container" in explain(
+        asked, known(pod("resnet-0"), state=state(beside)), "resnet-0"
+    )
+    full = gpu(tenant("resnet-0", 2), tenant("b", 5), granted=8, free=2, largest_free=2)
+    told = explain(asked, known(pod("resnet-0"), state=state(full)), "resnet-0")
+    assert "      with team-vision/b/main (0.5), and 0.1 that is of no named container" in told
+    alone = explain(asked, known(pod("resnet-0"), state=state(gpu(tenant("resnet-0", 2)))), "resnet-0")
+    assert "      with nobody else\n" in alone

@@ -99,3 +99,25 @@ def test_a_node_whose_kubelet_does_not_know_its_plugin_is_told_of_beside_its_gpu
     assert f"! {said}" in asked(known, "top", "--once").stdout
     (row,) = shown(known, "top")["nodes"]
     assert (row["notes"], row["trouble"]) == ([said], "")
+
+
+@pytest.mark.parametrize("output", [["--once"], ["-o", "json"]])
+@pytest.mark.parametrize("granted", [5, None])
+def test_a_node_whose_gpus_are_held_by_no_named_container_is_not_empty(
+    asked: Callable[..., Result], granted: int | None, output: list[str]
+) -> None:
+    on = cluster(state(gpu(granted=granted, free=granted, largest_free=granted)))
+    result = asked(on, "top", "--node", "gpu-a", *output)
+    assert result.exit_code == 1
+    assert "no pod with a share" not in result.output
+    assert ("GPU 0: 0.5 is held, and by no container that is named" in result.output) is (granted is not None)
+
+
+def test_thousandths_that_are_rounded_are_held_by_nobody(asked: Callable[..., Result]) -> None:
+    held = gpu(tenant("a", 333), tenant("b", 333), parts=1000, vgpus_per_gpu=7, granted=670, free=330)
+    assert asked(cluster(state(held)), "top", "--node", "gpu-a", "--once").exit_code == 0
+
+
+def test_a_namespace_without_pods_is_not_called_a_node_without_any(asked: Callable[..., Result]) -> None:
+    on = cluster(state(gpu(tenant("x", 5, namespace="other"))))
+    assert "no pod with a share in namespace mine\n" in asked(on, "top", "--once", "-n", "mine").output

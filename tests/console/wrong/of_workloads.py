@@ -39,6 +39,12 @@ def ending(at: str) -> Object:
     return made
 
 
+def not_ready(since: str) -> Object:
+    """A pod whose container runs, and has not been ready since."""
+    condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}
+    return pod("p", conditions=[condition])
+
+
 def prioritised(policy: str, *, priority: int = 10, gpus: int = 2) -> Installation:
     """Pods of two priorities on a node with several GPUs."""
     first, late = pod("first", "0.6"), pod("late", "0.4")
@@ -71,6 +77,12 @@ WRONG: list[Wrong] = [
         "warning",
         "team-vision/p is Terminating: nothing says why",
         lambda: installation(seen(**pods(ending(ago(days=2))))),
+    ),
+    (
+        "pods-run",
+        "warning",
+        "team-vision/p is Running, and not Ready for 15 min: ContainersNotReady",
+        lambda: installation(seen(**pods(not_ready(ago(minutes=15))))),
     ),
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
