@@ -11,7 +11,7 @@ from console.words import moment
 
 Created = dict[tuple[str, str, str], datetime]  # by namespace, kind and name of an owner: when its newest pod was
 
-_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of ours, and in many of others
+_OF_OURS: Final = ("gpu-share", "nvidia-mps")  # in messages of ours, and in many of others
 
 
 class Denials(NamedTuple):

@@ -21,6 +21,7 @@ _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _WEBHOOK_PORT: Final = 8443
 _NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
+_SERVER_ERROR: Final = 500
 Found = dict[str, Any]  # fields of Installation
 
 
@@ -96,8 +97,11 @@ def _attempt(api: ApiServer) -> Attempt:
     }
     status, content = api.post(path_of("api", "v1", "namespaces", api.namespace, "pods"), pod, {"dryRun": "All"})
     message = message_of(content)
-    if status == TOO_MANY_REQUESTS or (status == _FORBIDDEN and " cannot create resource " in message):
-        raise UnseenError(message, status=status)
+    is_forbidden = status == _FORBIDDEN and " cannot create resource " in message
+    # What fails in the API server, or before it, says nothing of the webhook; what fails in a webhook names it.
+    is_elsewhere = status >= _SERVER_ERROR and "webhook" not in message
+    if status == TOO_MANY_REQUESTS or is_forbidden or is_elsewhere:
+        raise UnseenError(message or f"HTTP {status}", status=status)
     return Attempt(namespace=api.namespace, status=status, message=Shown(message))
 
 

@@ -58,7 +58,10 @@ def compute_modes(on: Installation) -> Verdict:
             elif _should_say(node, gpu):
                 silent.append(f"{node.name} does not say the compute mode of GPU {gpu.index}: its gpu-share is older")
     if found:
-        hint = "gpu-share mps sets the mode of GPUs under MPS, see its log; the others: nvidia-smi -i N -c DEFAULT"
+        hint = (
+            "gpu-share mps sets the mode of GPUs under MPS, see its log; where a GPU leaves MPS, nothing until "
+            "gpu-share mps is replaced there, whose daemon needs the mode; the others: nvidia-smi -i N -c DEFAULT"
+        )
         return fail(*cut(found), hint=hint)
     if silent:
         return unknown("; ".join(cut(silent)))

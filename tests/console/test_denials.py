@@ -58,3 +58,11 @@ def test_a_controller_of_a_kind_that_is_not_known_is_not_asked_for(connected: Co
     on = cluster(A, events=(denial(OURS, kind="CloneSet"),))
     assert len(look(connected(on)).denials) == 1
     assert not any("cloneset" in path.lower() for path in on.asked)
+
+
+def test_a_denial_of_vgpus_of_another_vendor_is_none_of_shares(connected: Connected) -> None:
+    quota = 'pods "train-x" is forbidden: exceeded quota: q, requested: volcano.sh/vgpu-number=1'
+    on = cluster(A, events=(denial(quota),))
+    template = '{"spec": {"containers": [{"name": "a", "resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}]}}'
+    on.raw[REPLICA_SET] = (200, f'{{"spec": {{"replicas": 2, "template": {template}}}}}'.encode())
+    assert look(connected(on)).denials == ()

@@ -142,6 +142,18 @@ def test_a_cluster_without_gpu_share_is_one_sentence_and_no_list_of_checks(asked
     assert "there is no MutatingWebhookConfiguration gpu-share" in asked(known, "doctor").stdout
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [(500, "etcdserver: request timed out"), (504, "Timeout: not in time"), (502, "")]
+)
+def test_a_fault_of_the_api_server_itself_is_none_of_the_webhook(
+    shown: Callable[..., Any], status: int, said: str
+) -> None:
+    known = installed()
+    known.posted[_PODS] = status_of(status, said) if said else (status, b"<html>bad gateway</html>")
+    (found,) = (one for one in shown(known, "doctor") if one["check"] == "webhook-answers")
+    assert (found["status"], found["found"]) == ("unknown", [said or f"HTTP {status}"])
+
+
 def test_who_is_not_signed_in_is_told_so(asked: Asked) -> None:
     known = installed()
     known.raw["/version"] = status_of(401, "Unauthorized")
