@@ -1,8 +1,9 @@
 """`gpu-share top`, `gpu-share doctor` and `gpu-share explain`: a cluster, by the user's own kubeconfig."""
 
+import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -13,16 +14,27 @@ if TYPE_CHECKING:
     from console.api_server import ApiServer
 
 
+class _Seconds(click.FloatRange):
+    """Seconds between two numbers: "nan" is none, though it is neither too small nor too large."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read *value*."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
+
+
 @click.command(short_help="Show the GPUs of a cluster, and who is on them.")
 @kubeconfig_option
 @context_option
 @option("--namespace", "-n", of="top", default="", metavar="NAME", help="Pods of this namespace alone; else of all.")
 @option("--node", of="top", default="", metavar="NAME", help="This node alone.")
-@click.option("--once", is_flag=True, help="Show it once. Without a terminal it is always so.")
+@click.option("--once", is_flag=True, help="Show it once. Without a terminal, or on a dumb one, it is always so.")
 @option(
     "--every-seconds",
     of="top",
-    type=click.FloatRange(0.5, 3600),
+    type=_Seconds(0.5, 3600),
     default=2.0,
     help="Seconds between two looks; more where a look takes long.",
 )

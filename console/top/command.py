@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from functools import partial
 from itertools import chain, count
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -18,9 +18,11 @@ from console.rest import rest_seconds
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, Seen, Unseen
 from console.top.drawing import draw
 from console.top.rows import Top, top
+from console.top.screen import Screen
 from console.words import Shown
 from program.front import FAILED, failed
 
+_BY_SIGNAL: Final = 128  # and its number: how shells write the exit code of what a signal ended
 Output = Literal["text", "wide", "json"]
 
 
@@ -32,20 +34,20 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
         0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
     wide, is_terminal, see = output == "wide", sys.stdout.isatty(), partial(look, api, namespace=namespace)
-    live_seconds = every_seconds if is_terminal and output != "json" else None
+    # Without a terminal nothing is cut to a width that nobody has.
+    console = Console(highlight=False, width=None if is_terminal else 4096)
+    is_live = is_terminal and output != "json" and not console.is_dumb_terminal
+    live_seconds = every_seconds if is_live else None
     began = time.monotonic()
     seen = see()
     # What is asked anew may be seen the next time, and JSON says itself what is unseen.
     nothing = "" if live_seconds is not None or output == "json" else _why_nothing(seen)
     if why := nothing or _why_unknown(seen, node):
         return failed("top", why, FAILED)
-    # Without a terminal nothing is cut to a width that nobody has.
-    console = Console(highlight=False, width=None if is_terminal else 4096)
     if live_seconds is not None:
         looks = chain([seen], (see() for _ in count()))
-        pictures = (draw(top(one, node=node), wide=wide) for one in looks)
-        _live(console, pictures, began=began, every_seconds=live_seconds)
-        return 0
+        pictures = (Screen(top(one, node=node), wide=wide) for one in looks)
+        return _live(console, pictures, began=began, every_seconds=live_seconds)
     shown = top(seen, node=node)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
@@ -54,27 +56,31 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     return _code(seen, shown if node else None)
 
 
-def _live(console: Console, pictures: Iterable[RenderableType], *, began: float, every_seconds: float) -> None:
-    is_over = False
+def _live(console: Console, pictures: Iterable[RenderableType], *, began: float, every_seconds: float) -> int:
+    """Draw until somebody ends it, with the screen as it was afterwards; return the exit code."""
+    code: int | None = None
 
-    def end(*_: object) -> None:
-        nonlocal is_over
-        is_over = True  # since Python drops what is raised while it collects garbage
+    def end(signal_number: int, _: object) -> None:
+        nonlocal code
+        # Kept, since Python drops what is raised while it collects garbage.
+        code = 0 if signal_number == signal.SIGINT else _BY_SIGNAL + signal_number
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, end)
+    before = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             for picture in pictures:
                 live.update(picture, refresh=True)
                 time.sleep(rest_seconds(time.monotonic() - began, every_seconds=every_seconds))
-                if is_over:
-                    return
+                if code is not None:
+                    break
                 began = time.monotonic()
     except KeyboardInterrupt:  # as one leaves it
-        return
+        pass
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    return code or 0
 
 
 def _code(seen: Seen, of_node: Top | None = None) -> int:

@@ -34,7 +34,7 @@ def draw(shown: Top, *, wide: bool) -> RenderableType:
     numbers = owners(shown.nodes)
     now = moment(shown.at) or datetime.now().astimezone()
     return Group(
-        *_head(shown),
+        head(shown),
         *_nodes(shown, numbers, now, wide=wide),
         *_pods(shown, numbers, now, wide=wide),
         *_denied(shown.denied, now),
@@ -100,9 +100,10 @@ class _Ends:
         return self._columns - before
 
 
-def _head(shown: Top) -> Iterator[RenderableType]:
-    told = ", ".join(summary(shown))
-    yield Text.assemble((Shown(shown.context), "bold"), f"  {told}  {shown.at[11:19]} UTC")
+def head(shown: Top, *told: str) -> Text:
+    """Draw the first line: all of it in numbers, and what else is *told*."""
+    said = ", ".join((*summary(shown), *told))
+    return Text.assemble((Shown(shown.context), "bold"), f"  {said}  {shown.at[11:19]} UTC")
 
 
 def _nodes(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator[RenderableType]:
@@ -110,17 +111,22 @@ def _nodes(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterato
         yield Text(f"no node has a part of gpu-share, or the label {NODE_LABEL}=true", "yellow")
     for node in shown.nodes:
         yield Text()
-        yield _node_title(node)
+        yield node_title(node)
         if node.trouble:
             yield Text(f"! {node.trouble}", "yellow")
-        table = _gpu_table(wide=wide)
-        for gpu in node.gpus:
-            table.add_row(*_gpu(gpu, numbers, known=node.health_known, wide=wide))
         if node.gpus:
-            yield _AtLeast(table, _NARROWEST[wide])
+            yield gpus_table(node, numbers, wide=wide)
         for gpu in node.gpus:
             yield from (Text(f"✗ {fault(gpu, one, now)}", "red") for one in gpu.faults)
         yield from (Text(f"! {note}", "yellow") for note in node.notes)
+
+
+def gpus_table(node: NodeRow, numbers: Owners, *, wide: bool) -> RenderableType:
+    """Draw the GPUs of a node."""
+    table = _gpu_table(wide=wide)
+    for gpu in node.gpus:
+        table.add_row(*_gpu(gpu, numbers, known=node.health_known, wide=wide))
+    return _AtLeast(table, _NARROWEST[wide])
 
 
 def _gpu_table(*, wide: bool) -> Table:
@@ -134,7 +140,8 @@ def _gpu_table(*, wide: bool) -> Table:
     return table
 
 
-def _node_title(node: NodeRow) -> Text:
+def node_title(node: NodeRow) -> Text:
+    """Draw the line above a node's GPUs."""
     title = Text.assemble(("── ", "dim"), (node.name, "bold"))
     title.append(f"  driver {node.driver}" if node.driver else "")
     for why in node.closed:
@@ -161,15 +168,8 @@ def _gpu(gpu: Gpu, numbers: Owners, *, known: bool, wide: bool) -> Iterator[Rend
 
 def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator[RenderableType]:
     yield Text()
-    heads = ["", "NAMESPACE", "POD", "CONTAINER", "SHARE", "LIMIT", "USED", "SM", "AGE", "STATUS"]
-    heads += ["NODE", "THREADS", "PROCESSES", "GPU"] if wide else []
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in heads:
-        table.add_column(head, no_wrap=head not in _MAY_BE_CUT, overflow="ellipsis")
-    for row in shown.pods:
-        table.add_row(*_pod(row, numbers, now, wide=wide))
     if shown.pods:
-        yield _AtLeast(table, _NARROWEST[wide])
+        yield pods_table(shown.pods, numbers, now, wide=wide)
     elif shown.has_no_pods:
         yield Text(f"no pod with a share{f' in namespace {Shown(shown.namespace)}' if shown.namespace else ''}", "dim")
     elif shown.silent_nodes:
@@ -177,6 +177,18 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
     for row in shown.pods:
         if told := pod_trouble(row):
             yield Text(f"! {told}", "yellow")
+
+
+def pods_table(rows: Sequence[PodRow], numbers: Owners, now: datetime, *, wide: bool) -> RenderableType:
+    """Draw pods below each other."""
+    heads = ["", "NAMESPACE", "POD", "CONTAINER", "SHARE", "LIMIT", "USED", "SM", "AGE", "STATUS"]
+    heads += ["NODE", "THREADS", "PROCESSES", "GPU"] if wide else []
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in heads:
+        table.add_column(name, no_wrap=name not in _MAY_BE_CUT, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*_pod(row, numbers, now, wide=wide))
+    return _AtLeast(table, _NARROWEST[wide])
 
 
 def _pod(row: PodRow, numbers: Owners, now: datetime, *, wide: bool) -> Iterator[Text]:
