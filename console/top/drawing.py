@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.seen import Denial, Unseen
+from console.top.columns import Columns
 from console.top.rows import NodeRow, PodRow, Top
 from console.top.segments import Kind, Owners, letter, owners, segments
 from console.top.summary import denied, fault, pod_trouble, share, summary
@@ -76,7 +77,7 @@ def bar(gpu: Gpu, numbers: Owners, *, columns: int = _BAR_COLUMNS) -> Text:
 class _AtLeast:
     """A table that is cut off at the right by a terminal in which its columns could not be read."""
 
-    def __init__(self, table: Table, columns: int) -> None:
+    def __init__(self, table: RenderableType, columns: int) -> None:
         self._table = table
         self._columns = columns
 
@@ -183,12 +184,8 @@ def pods_table(rows: Sequence[PodRow], numbers: Owners, now: datetime, *, wide: 
     """Draw pods below each other."""
     heads = ["", "NAMESPACE", "POD", "CONTAINER", "SHARE", "LIMIT", "USED", "SM", "AGE", "STATUS"]
     heads += ["NODE", "THREADS", "PROCESSES", "GPU"] if wide else []
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in heads:
-        table.add_column(name, no_wrap=name not in _MAY_BE_CUT, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*_pod(row, numbers, now, wide=wide))
-    return _AtLeast(table, _NARROWEST[wide])
+    drawn = [[*_pod(row, numbers, now, wide=wide)] for row in rows]
+    return _AtLeast(Columns(heads, drawn, _MAY_BE_CUT), _NARROWEST[wide])
 
 
 def _pod(row: PodRow, numbers: Owners, now: datetime, *, wide: bool) -> Iterator[Text]:
