@@ -37,6 +37,9 @@ def _of_nodes(shown: Top, filters: Filters, now: datetime) -> Iterator[Trouble]:
                 yield Trouble(sign="✗", says=f"{node.name}: {fault(gpu, one, now)}")
         if node.trouble:
             yield Trouble(sign="!", says=f"{node.name}: {node.trouble}")
+        for resource, why in node.not_advertised.items():
+            of = resource or "GPUs that DRA allocates"
+            yield Trouble(sign="!", says=f"{node.name}: Kubernetes has none of its {of} to give: {why}")
         if node.ready is False:
             yield Trouble(sign="✗", says=f"{node.name} is not Ready")
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from policies.node_state import NotRegistered
 from tests.console.objects import closed, cluster, gpu, pod, state, tell, tenant
 from tests.console.page.clusters import GRANTED, HOSTILE, lively, with_policies
 from tests.console.page.conftest import Visited
@@ -162,3 +163,10 @@ def test_only_sections_that_changed_are_sent_again(visited: Visited) -> None:
     now = re.findall(r'name="known" value="([^"]+)"', visitor.text("/"))
     again = visitor.ask("/", "?" + "".join(f"&known={one}" for one in now))
     assert again.status in (200, 204)  # a look may have ended meanwhile
+
+
+def test_gpus_of_which_kubernetes_has_none_to_give_need_attention(visited: Visited) -> None:
+    unknown = (NotRegistered(resource="gpu-share.dev/vgpu", why="the kubelet said no"),)
+    text = words(visited(cluster(state(gpu(), not_registered=unknown))).text("/"))
+    assert "Needs attention 1" in text
+    assert "! gpu-a: Kubernetes has none of its gpu-share.dev/vgpu to give: the kubelet said no" in text
