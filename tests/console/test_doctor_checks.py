@@ -239,3 +239,9 @@ def test_each_policy_of_the_overlay_for_dra_is_looked_for(name: str) -> None:
     kept = {other: one for other, one in dra()["admission_policies"].items() if other != name}
     found = {one.check: one for one in findings(installation(**{**dra(), "admission_policies": kept}), AFTER)}
     assert f"no ValidatingAdmissionPolicy {name}: " in str(found["admission-policies"])
+
+
+def test_for_a_gpu_that_leaves_mps_nothing_is_to_be_done_to_its_mode() -> None:
+    leaving = with_node(gpu(strategy="time-slicing", limits_enforced_by=""), gpu(index=1))
+    (found,) = (one for one in findings(leaving, AFTER) if one.check == "compute-mode")
+    assert "leaves MPS, nothing until gpu-share mps is replaced" in found.hint

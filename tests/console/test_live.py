@@ -98,7 +98,9 @@ def _live(kubeconfig: Path, *, lines: int = 40, kind: str = "xterm") -> Iterator
     terminal, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, 120, 0, 0))
     command = [sys.executable, "-m", "gpu_share", "top", "--kubeconfig", str(kubeconfig), "--every-seconds", "0.5"]
-    ran = subprocess.Popen(command, stdin=screen, stdout=screen, env=os.environ | {"TERM": kind})
+    # Whoever runs tests may say another size of the terminal, by variables.
+    environment = os.environ | {"TERM": kind, "LINES": str(lines), "COLUMNS": "120"}
+    ran = subprocess.Popen(command, stdin=screen, stdout=screen, env=environment)
     os.close(screen)
     try:
         yield ran, terminal
