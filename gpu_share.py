@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from program.front import FAILED, LazyGroup, end
-from program.options import context_option, kubeconfig_option, option, policies_option
+from program.options import TEXT, context_option, kubeconfig_option, option, policies_option
 
 _EXAMPLES = Path(__file__).parent / "policies" / "examples"
 
@@ -57,7 +57,13 @@ def demo(*, policies: Path) -> None:
 @kubeconfig_option
 @context_option
 @option(
-    "--namespace", "-n", of="console", default="", metavar="NAME", help="Pods of this namespace alone; else of all."
+    "--namespace",
+    "-n",
+    of="console",
+    type=TEXT,
+    default="",
+    metavar="NAME",
+    help="Pods of this namespace alone; else of all.",
 )
 @option("--port", of="console", type=click.IntRange(0, 65535), default=9480, help="Port on 127.0.0.1; 0 for any.")
 def console(*, kubeconfig: Path | None, context: str, namespace: str, port: int) -> None:

@@ -31,11 +31,11 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
 
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
-    binary_data: dict[str, bytes] = msgspec.field(name="binaryData", default={})  # files that are not UTF-8
+    binary_data: dict[str, bytes] = msgspec.field(default={}, name="binaryData")  # files that are not UTF-8
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Its files, as a volume has them."""
+        """What is in it, as it is in a volume."""
         return {name: text.encode() for name, text in self.data.items()} | self.binary_data
 
 
@@ -92,8 +92,8 @@ def in_force(files: Mapping[str, bytes]) -> Read:
     Where a file is broken, a webhook may go on by the last good one, which is nowhere to be read.
     """
     with tempfile.TemporaryDirectory() as directory:
-        for name, text in files.items():
-            (Path(directory) / Path(name).name).write_bytes(text)
+        for name, content in files.items():
+            (Path(directory) / Path(name).name).write_bytes(content)
         try:
             store = PolicyStore(Path(directory))
         except PolicyError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from program.front import UNUSABLE, end
-from program.options import context_option, kubeconfig_option, option
+from program.options import TEXT, context_option, kubeconfig_option, option
 
 if TYPE_CHECKING:
     from console.api_server import ApiServer
@@ -28,8 +28,16 @@ class _Seconds(click.FloatRange):
 @click.command(short_help="Show the GPUs of a cluster, and who is on them.")
 @kubeconfig_option
 @context_option
-@option("--namespace", "-n", of="top", default="", metavar="NAME", help="Pods of this namespace alone; else of all.")
-@option("--node", of="top", default="", metavar="NAME", help="This node alone.")
+@option(
+    "--namespace",
+    "-n",
+    of="top",
+    type=TEXT,
+    default="",
+    metavar="NAME",
+    help="Pods of this namespace alone; else of all.",
+)
+@option("--node", of="top", type=TEXT, default="", metavar="NAME", help="This node alone.")
 @click.option("--once", is_flag=True, help="Show it once. Without a terminal, or on a dumb one, it is always so.")
 @option(
     "--every-seconds",
@@ -81,6 +89,7 @@ def connected(kubeconfig: Path | None, context: str) -> "ApiServer":
     "--namespace",
     "-n",
     of="doctor",
+    type=TEXT,
     default="",
     metavar="NAME",
     help="Namespace in which a pod is tried, of which nothing is created; else that of the context.",
@@ -105,10 +114,18 @@ def doctor(
 
 
 @click.command(short_help="Explain a pod: what led to it as it is, and what to do.")
-@click.argument("name", metavar="POD|KIND/NAME")
+@click.argument("name", type=TEXT, metavar="POD|KIND/NAME")
 @kubeconfig_option
 @context_option
-@option("--namespace", "-n", of="explain", default="", metavar="NAME", help="Namespace; else that of the context.")
+@option(
+    "--namespace",
+    "-n",
+    of="explain",
+    type=TEXT,
+    default="",
+    metavar="NAME",
+    help="Namespace; else that of the context.",
+)
 @option("--output", "-o", of="explain", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def explain(
     *, name: str, kubeconfig: Path | None, context: str, namespace: str, output: Literal["text", "json"]

@@ -178,7 +178,7 @@ def _write(made: "Imported", directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
-            (directory / name).write_text(text)
+            (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
         end(f"{directory}: cannot be written ({error.strerror}): name another directory with --into", UNUSABLE)
 

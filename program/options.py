@@ -22,7 +22,22 @@ class Directory(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Text(click.ParamType[str]):
+    """A text that can be sent to others, such as a name of Kubernetes; a shell may give any bytes."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Take *value*, unless it is not UTF-8."""
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            self.fail(f"{value!a}: must be UTF-8", param, ctx)
+        return str(value)
+
+
 DIRECTORY: Final = Directory()
+TEXT: Final = Text()
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
 
@@ -46,7 +61,9 @@ policies_option = option("--policies", type=DIRECTORY, default=SHIPPED_POLICIES,
 
 # Of whoever looks at a cluster by the rights of a user.
 kubeconfig_option = option("--kubeconfig", of="console", type=FILE, help="Kubeconfig; else as kubectl finds it.")
-context_option = option("--context", of="console", default="", metavar="NAME", help="Context of the kubeconfig.")
+context_option = option(
+    "--context", of="console", type=TEXT, default="", metavar="NAME", help="Context of the kubeconfig."
+)
 
 
 class Address(click.ParamType[tuple[str, int]]):

@@ -111,7 +111,7 @@ def _let_a_gpu_fail(
 ) -> None:
     """Start the plugin anew, with a script in which the first GPU fails, and show what the node then says."""
     script = directory / "failing.yaml"
-    script.write_text(_FAILING)
+    script.write_text(_FAILING, encoding="utf-8")
     vgpus = kubelet.capacity(resource)
     with _plugin(directory, policies, simulate=str(script)):
         left = _advertised(
@@ -128,7 +128,7 @@ def _advertised(count: Callable[[], int], kubelet: SimulatedKubelet, resource: s
     try:
         return kubelet.wait_until(count, timeout_seconds=START_SECONDS)
     except TimeoutError:
-        last = next(reversed((directory / "plugin.log").read_text().splitlines()), "it logged nothing")
+        last = next(reversed((directory / "plugin.log").read_text(errors="replace").splitlines()), "it logged nothing")
         raise DemoError(
             f"the plugin did not advertise {resource} within {START_SECONDS:.0f} s; the last line of its log: {last}"
         ) from None

@@ -44,7 +44,7 @@ def wait_for_line(process: subprocess.Popen[bytes], log: Path, message: str) -> 
     """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        text = log.read_text()
+        text = log.read_text(errors="replace")
         for line in text.splitlines():
             if line.startswith("{") and line.endswith("}") and json.loads(line).get("message") == message:
                 found: dict[str, Any] = json.loads(line)

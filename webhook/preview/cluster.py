@@ -39,6 +39,13 @@ class ClusterError(GpuShareError):
     """Policies that cannot be had from the cluster; the message says why, and what to do."""
 
 
+class _ConfigMap(msgspec.Struct, frozen=True, rename="camel"):
+    """Files as a ConfigMap has them: those that are not UTF-8 apart from the others."""
+
+    data: dict[str, str] | None = None
+    binary_data: dict[str, bytes] | None = None
+
+
 class Cluster(msgspec.Struct, frozen=True):
     """Where kubectl finds the cluster; empty for what it takes by itself."""
 
@@ -59,8 +66,8 @@ class Cluster(msgspec.Struct, frozen=True):
         context = self.context or self._config("current-context") or "(none)"
         source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
         with tempfile.TemporaryDirectory() as directory:
-            for name, text in data.items():
-                (Path(directory) / Path(name).name).write_bytes(text)
+            for name, content in data.items():
+                (Path(directory) / Path(name).name).write_bytes(content)
             try:
                 return source, PolicyStore(Path(directory)).current
             except PolicyError as error:
@@ -103,13 +110,13 @@ class Cluster(msgspec.Struct, frozen=True):
         named = f"ConfigMap {NAMESPACE}/{shorten(name, 100)}"
         found = _answer(self._ran("get", "configmap", name, *_IN_OURS), named)
         try:
-            read = msgspec.convert(found, _ConfigMap)
+            held = msgspec.convert(found, _ConfigMap)
         except msgspec.ValidationError:
-            read = _ConfigMap()
-        if read.data is None and read.binary_data is None:
+            held = _ConfigMap()
+        files = {key: text.encode() for key, text in (held.data or {}).items()} | (held.binary_data or {})
+        if not files and held.data is None:
             raise ClusterError(f"{named} holds no policy files: write them, as `kubectl apply -k manifests` does")
-        texts = {file: text.encode() for file, text in (read.data or {}).items()}
-        return texts | (read.binary_data or {})
+        return files
 
     def _config(self, *arguments: str) -> str:
         """Ask kubectl for something of the kubeconfig; empty if it does not say."""
@@ -121,7 +128,9 @@ class Cluster(msgspec.Struct, frozen=True):
         where += [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         command = ["kubectl", *where, "--request-timeout=10s", *arguments]
         try:
-            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603
+            return subprocess.run(  # noqa: S603
+                command, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=_SECONDS
+            )
         except FileNotFoundError:
             raise ClusterError("kubectl was not found: install it, or name a directory by --policies") from None
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -149,7 +149,7 @@ def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:
         UnreadableError: If a file cannot be read.
     """
     for file in sorted(directory.glob("*.yaml")):
-        for one in preview(read_input(file.read_text(), file.name), policies, None):
+        for one in preview(read_input(file.read_text(encoding="utf-8"), file.name), policies, None):
             metadata: dict[str, Any] = {"namespace": one.namespace, **one.pod.get("metadata", {})}
             if one.workload.kind != "Pod":
                 metadata["generateName"] = f"{one.workload.name}-"
