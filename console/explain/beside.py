@@ -1,6 +1,6 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -14,13 +14,14 @@ from console.events import NOT_CREATED_REASONS, Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
 from console.explain.quotas import Quota, of_shares
 from console.explain.subject import EVENTS
+from console.explain.warnings import NOT_ABOUT_START, of_now
 from console.explain.workload import failures
 from console.look import Looks
+from console.objects import Pod
 from console.owners import wants_pods
 from console.seen import SeenPod, Unseen
 from policies.contract import DRA
 
-_MOST_EVENTS: Final = 5
 _CLAIMS: Final = ("apis", "resource.k8s.io", "v1")
 
 
@@ -33,7 +34,7 @@ class Beside:
         self._looks = Looks()
         self._quotas: tuple[str, ...] | None = None
         self._not_created: tuple[Event, ...] | None = None
-        self._told: dict[str, tuple[str, ...]] = {}
+        self._told: dict[str, list[Event]] = {}
 
     @property
     def unseen(self) -> tuple[Unseen, ...]:
@@ -74,9 +75,16 @@ class Beside:
             told = {uid: threads.submit(self._of_pod, uid) for uid in uids}
         self._told.update((uid, one.result()) for uid, one in told.items())
 
-    def events(self, uid: str) -> tuple[str, ...]:
-        """Say what was said of a pod last, the newest at the end, where it was read."""
+    def events(self, uid: str) -> Sequence[Event]:
+        """Give what was said of a pod, where it was read."""
         return self._told.get(uid, ())
+
+    def in_the_way(self, pod: Pod) -> tuple[str, ...]:
+        """Say the last warning about what is in the way of a pod that has a node: of all pods they are read at once."""
+        if pod.status.phase != "Pending" or not pod.spec.node_name:
+            return ()
+        told = self._last_warnings.get(pod.metadata.uid)
+        return of_now([told], pod) if told else ()
 
     def claims(self, pod: SeenPod, content: bytes) -> tuple[str, ...]:
         """Say for what a pod waits that is allocated by DRA; *content* is the pod as the API server gives it."""
@@ -88,10 +96,17 @@ class Beside:
         claims = self._looks.at("resource claims", right, lambda: self._claims(content), list[Claim]())
         return (*(without_class(grant, classes) if classes is not None else ()), *waiting(claims))
 
-    def _of_pod(self, uid: str) -> tuple[str, ...]:
-        found = self._events(f"involvedObject.uid={uid}")
-        found.sort(key=lambda one: one.at or "")
-        return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]
+    def _of_pod(self, uid: str) -> list[Event]:
+        return [*self._events(f"involvedObject.uid={uid}")]
+
+    @cached_property
+    def _last_warnings(self) -> dict[str, Event]:
+        others = (f"reason!={one}" for one in NOT_ABOUT_START)
+        newest: dict[str, Event] = {}
+        for event in self._events(",".join(("involvedObject.kind=Pod", "type=Warning", *others))):
+            uid = event.involved_object.uid
+            newest[uid] = max(newest.get(uid, event), event, key=lambda one: one.at or "")
+        return newest
 
     @cached_property
     def _device_classes(self) -> list[DeviceClass] | None:
@@ -102,7 +117,7 @@ class Beside:
         at = (*_CLAIMS, "namespaces", self.namespace, "resourceclaims")
         return [self._api.one(Claim, path_of(*at, name)) for name in decoded(PodClaims, content).names]
 
-    def _events(self, selector: str) -> list[Event]:
+    def _events(self, selector: str) -> Sequence[Event]:
         path = path_of("api", "v1", "namespaces", self.namespace, "events")
         of = f"in namespace {self.namespace}"
         every = partial(self._api.all, Event, path, fieldSelector=selector)

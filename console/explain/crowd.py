@@ -34,12 +34,15 @@ class _Kind:
 class Crowd:
     """As many pods as there are, of which a few are kept."""
 
-    def __init__(self, troubles: Callable[[Pod], tuple[Trouble, ...]]) -> None:
-        """Tell by *troubles* what is wrong with the GPU or the node of a pod."""
+    def __init__(
+        self, troubles: Callable[[Pod], tuple[Trouble, ...]], in_the_way: Callable[[Pod], tuple[str, ...]]
+    ) -> None:
+        """Tell by *troubles* what is wrong with the GPU or the node of a pod, and what events say is *in the way*."""
         self.count = 0
         self.created: Created = {}
         self._troubles = troubles
-        self._first: list[Chosen] = []
+        self._in_the_way = in_the_way
+        self._first: list[tuple[Chosen, Wants]] = []
         self._kinds: dict[Likeness, _Kind] = {}
 
     def add(self, pod: Pod, content: bytes, wanted: Wants) -> None:
@@ -48,12 +51,20 @@ class Crowd:
         for owner, at in newest([pod]).items():
             self.created[owner] = max(at, self.created.get(owner, at))
         one = Chosen(pod, content)
-        if self.count <= MOST:
-            self._first.append(one)
-        like = likeness(pod, wanted, self._troubles(pod))
+        if self.count <= MOST:  # all of which are explained, alike or not
+            self._first.append((one, wanted))
+            return
+        if self.count == MOST + 1:
+            for number, first in enumerate(self._first, 1):
+                self._keep(*first, number)
+        self._keep(one, wanted, self.count)
+
+    def _keep(self, one: Chosen, wanted: Wants, order: int) -> None:
+        pod = one.pod
+        like = likeness(pod, wanted, self._troubles(pod), self._in_the_way(pod))
         kind = self._kinds.get(like)
         if kind is None:
-            self._kinds[like] = _Kind(one, self.count, self._variants(like))
+            self._kinds[like] = _Kind(one, order, self._variants(like))
             self._forget()
             return
         kind.count += 1
@@ -64,7 +75,7 @@ class Crowd:
     def chosen(self) -> tuple[Chosen, ...]:
         """All of them in their order where they are few; else one of each kind, the worst first."""
         if self.count <= MOST:
-            return tuple(self._first)
+            return tuple(one for one, _ in self._first)
         kinds = sorted(self._kinds, key=self._order)
         return tuple(self._kinds[one].stands._replace(alike=self._kinds[one].count - 1) for one in kinds)
 

@@ -1,19 +1,20 @@
 """Find what a user names: a pod, or an object that makes pods; and look at all that explains it."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from console.api_server import ApiServer, UnseenError, decoded
 from console.explain.asked import asked
 from console.explain.beside import Beside
-from console.explain.crowd import Chosen
+from console.explain.crowd import Chosen, Crowd
 from console.explain.deciding import Rules, decision, rules_of_now
 from console.explain.maker import NotFoundError, find_maker
 from console.explain.pods import made_by, named, wants
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
 from console.explain.troubles import Troubles
+from console.explain.warnings import last, of_now
 from console.explain.workload import own_words
 from console.look import look_at_nodes, seen_pod
 from console.owners import KINDS, MORE_KINDS
@@ -48,7 +49,8 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
     kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
     troubles = cache(lambda: Troubles(see()))
-    crowds = made_by(api, namespace, kinds, plain, troubles=lambda pod: troubles().of(pod))
+    new = partial(Crowd, lambda pod: troubles().of(pod), beside.in_the_way)
+    crowds = made_by(api, namespace, kinds, plain, new=new)
     made, workload, failures = find_maker(api, kind, plain, beside=beside, crowds=crowds)
     crowd = crowds[made]
     subjects = _subjects(api, crowd.chosen, see(), beside)
@@ -90,7 +92,7 @@ def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Sub
         containers = rules.slots(decoded(rules.Pod, content))
     except UnseenError:
         containers = []
-    found = seen_pod(pod)
+    found, told = seen_pod(pod), beside.events(pod.metadata.uid)
     return Subject(
         pod=found,
         seen=seen,
@@ -101,7 +103,8 @@ def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Sub
         together=together(found.grant, containers),
         selector=wanted.node_selector,
         tolerates=wanted.tolerates,
-        events=beside.events(str(pod.metadata.uid)),
+        events=last(told),
+        in_the_way=of_now(told, pod),
         claims=beside.claims(found, content),
         quotas=beside.quotas() if found.waits else (),
         unseen=beside.unseen,

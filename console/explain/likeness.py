@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from console.explain.remedies import remedies
+from console.explain.remedies import of_programs, remedies
+from console.explain.said import by_kubernetes, by_programs, statuses
 from console.explain.troubles import Gravity, Trouble, without_single
 from console.explain.wants import Wants
 from console.objects import Pod
@@ -40,8 +41,12 @@ class Likeness(NamedTuple):
         return self._replace(said=())
 
 
-def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness:
-    """Say what is explained of a pod in the same way as of others; *troubles* are those of its GPU and node."""
+def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...], in_the_way: tuple[str, ...] = ()) -> Likeness:
+    """
+    Say what is explained of a pod in the same way as of others.
+
+    *troubles* are those of its GPU and node; what is *in the way* of it is what events say.
+    """
     seen = SeenPod(pod=pod, grant=None)
     ends = tuple(ended(pod))
     phase = seen.phase
@@ -53,20 +58,22 @@ def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...]) -> Likeness
         phase=phase,
         is_placed=bool(seen.node),
         troubles=troubles,
-        reasons=tuple(_reasons(pod)),
+        reasons=(*_reasons(pod), *(one.partition(":")[0] for one in in_the_way)),
         not_ready=unready,
-        remedies=tuple(one.what for one in remedies((seen.why, *ends))),
+        remedies=tuple(
+            one.what for one in (*remedies((*by_kubernetes(pod), *in_the_way)), *of_programs(by_programs(pod)))
+        ),
         revision=tuple(pod.metadata.labels.get(label, "") for label in _REVISION_LABELS),
         granted=pod.metadata.annotations.get(GRANT_ANNOTATION, ""),
         labels=wanted.labels if seen.waits else (),
         tolerates=wanted.tolerates if seen.waits else frozenset(),
-        said=tuple(_parts(one, pod.metadata.name) for one in (seen.why, *ends)),
+        said=tuple(_parts(one, pod.metadata.name) for one in (seen.why, *ends, *in_the_way)),
     )
 
 
 def ended(pod: Pod) -> Iterator[str]:
     """Say how containers ended that were started again, or that Kubernetes has more to say of than its reason."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+    for status in statuses(pod):
         held = status.last_state.terminated or status.state.terminated
         if held is not None and held.exit_code:
             said = ": ".join(filter(None, (held.reason, held.message)))
@@ -102,7 +109,7 @@ def _rank(phase: str, gravity: Gravity | None) -> int:
 def _reasons(pod: Pod) -> Iterator[str]:
     yield pod.status.reason
     yield from (one.reason for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "False")
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+    for status in statuses(pod):
         for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
             if held is not None:
                 yield f"{status.name}: {held.reason} {held.exit_code}"

@@ -6,7 +6,6 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.explain.crowd import Chosen, Crowd
-from console.explain.troubles import Trouble
 from console.explain.wants import Placed, Wants
 from console.explain.workload import makes
 from console.objects import Object, Pod
@@ -30,15 +29,15 @@ def made_by(
     kinds: Iterable[str],
     name: str,
     *,
-    troubles: Callable[[Pod], tuple[Trouble, ...]],
+    new: Callable[[], Crowd],
 ) -> dict[str, Crowd]:
     """
-    Read the pods that an object of this *name* made, by each of the *kinds* that it may be of.
+    Read the pods that an object of this *name* made, a *new* crowd for each of the *kinds* that it may be of.
 
     Raises:
         UnseenError: If the user may not read pods there.
     """
-    crowds = {kind: Crowd(troubles) for kind in kinds}
+    crowds = {kind: new() for kind in kinds}
     for raw in api.all(msgspec.Raw, _path(namespace)) if crowds else ():
         content = bytes(raw)
         owned = decoded(Object, content)

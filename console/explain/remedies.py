@@ -12,8 +12,13 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What to do."""
 
     says: str  # what Kubernetes says, a part of it
+    names: tuple[str, ...] = ()  # of which it names one, too
     what: str
     page: str
+
+    def is_of(self, text: str) -> bool:
+        """Whether it is about what a *text* says."""
+        return self.says in text and (not self.names or any(one in text for one in self.names))
 
 
 _PAGE = "troubleshooting.md"
@@ -22,7 +27,63 @@ _FAILED = f"{_PAGE}#unexpectedadmissionerror"
 _DENIED = f"{_PAGE}#a-pod-is-denied"
 _CLOSED = f"{_PAGE}#a-node-takes-no-new-pods"
 _MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
-REMEDIES: Final = (
+_OF_MPS: Final = ("hostIPC", "Host IPC", "nvidia-mps")  # what a pod has of MPS
+_QUOTA: Final = Remedy(
+    says="exceeded quota",
+    what="the ResourceQuota of the namespace is used up: ask for less, delete a pod, or have it raised",
+    page="policies.md#a-quota-for-a-namespace",
+)
+_OF_DENIALS: Final = (
+    _QUOTA,
+    Remedy(
+        says="violates PodSecurity",
+        names=_OF_MPS,
+        what="the policy must say mps: {attach: node}, or auto where the namespace has the label",
+        page=_DENIED,
+    ),
+    Remedy(
+        says="security context constraint",
+        names=_OF_MPS,
+        what="the policy must say mps: {attach: node}, since OpenShift admits neither hostIPC nor hostPath",
+        page="install.md#openshift-and-other-policies-for-pods",
+    ),
+    *(
+        Remedy(
+            says=says,
+            what="where its rule forbids hostIPC or hostPath, the policy must say mps: {attach: node}; or exempt these "
+            "pods from the rule",
+            page=_DENIED,
+        )
+        for says in ("validate.kyverno.svc", "validation.gatekeeper.sh")
+    ),
+    Remedy(
+        says="failed calling webhook",
+        names=('.gpu-share.dev"',),
+        what="the webhook does not answer the API server: gpu-share doctor says why",
+        page=f"{_PAGE}#the-webhook-cannot-be-called",
+    ),
+    Remedy(
+        says="ValidatingAdmissionPolicy 'gpu-share'",
+        what="do what the message says; gpu-share doctor finds settings that differ in their second place",
+        page=f"{_PAGE}#the-api-servers-own-check",
+    ),
+    Remedy(
+        says='.gpu-share.dev" denied the request',
+        what="do what the message proposes, or change the policy",
+        page=_DENIED,
+    ),
+)
+_OF_PROGRAMS: Final = (
+    *(
+        Remedy(
+            says=says,
+            what="the memory of its share is used up: ask for a larger share, or set the framework's memory lower",
+            page=_MEMORY,
+        )
+        for says in ("CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
+    ),
+)
+_OF_PODS: Final = (
     Remedy(
         says="more than a GPU of this node has",
         what="no GPU there can have it: ask for less, or have the node's vgpusPerGpu put right, as its status says",
@@ -68,45 +129,7 @@ REMEDIES: Final = (
         what="another pod was faster: create it again, a controller does",
         page=_FAILED,
     ),
-    Remedy(
-        says="exceeded quota",
-        what="the ResourceQuota of the namespace is used up: ask for less, delete a pod, or have it raised",
-        page="policies.md#a-quota-for-a-namespace",
-    ),
-    Remedy(
-        says="violates PodSecurity",
-        what="the policy must say mps: {attach: node}, or auto where the namespace has the label",
-        page=_DENIED,
-    ),
-    Remedy(
-        says="security context constraint",
-        what="the policy must say mps: {attach: node}, since OpenShift admits neither hostIPC nor hostPath",
-        page="install.md#openshift-and-other-policies-for-pods",
-    ),
-    *(
-        Remedy(
-            says=says,
-            what="where its rule forbids hostIPC or hostPath, the policy must say mps: {attach: node}; or exempt these "
-            "pods from the rule",
-            page=_DENIED,
-        )
-        for says in ("validate.kyverno.svc", "validation.gatekeeper.sh")
-    ),
-    Remedy(
-        says="failed calling webhook",
-        what="the webhook does not answer the API server: gpu-share doctor says why",
-        page=f"{_PAGE}#the-webhook-cannot-be-called",
-    ),
-    Remedy(
-        says="ValidatingAdmissionPolicy 'gpu-share'",
-        what="do what the message says; gpu-share doctor finds settings that differ in their second place",
-        page=f"{_PAGE}#the-api-servers-own-check",
-    ),
-    Remedy(
-        says='.gpu-share.dev" denied the request',
-        what="do what the message proposes, or change the policy",
-        page=_DENIED,
-    ),
+    _QUOTA,
     Remedy(
         says="scheduling gates",
         what="a queue such as Kueue holds it back until it has its turn: look at its Workload",
@@ -165,27 +188,34 @@ REMEDIES: Final = (
         what="where a node with such GPUs lacks the label, add it, or change the selector",
         page=_PENDING,
     ),
-    *(
-        Remedy(
-            says=says,
-            what="the memory of its share is used up: ask for a larger share, or set the framework's memory lower",
-            page=_MEMORY,
-        )
-        for says in ("CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
-    ),
     Remedy(
         says="OOMKilled", what="the node's memory, not the GPU's: raise the container's memory limit", page=_PENDING
     ),
 )
+REMEDIES: Final = (*_OF_PODS, *_OF_DENIALS, *_OF_PROGRAMS)
 _ANY_REJECTION: Final = Remedy(
     says="UnexpectedAdmissionError", what="the kubelet rejected it: create the pod again", page=_FAILED
 )
 
 
 def remedies(texts: Iterable[str]) -> tuple[Remedy, ...]:
-    """List what to do about what is said, each thing once; none if nothing is known of it."""
-    said = told_apart("\n".join(texts))
-    found = {one.what: one for one in REMEDIES if one.says in said}
-    if not found and _ANY_REJECTION.says in said:
-        return (_ANY_REJECTION,)
-    return tuple(found.values())
+    """List what to do about what Kubernetes says of a pod, each thing once; none if nothing is known of it."""
+    said = tuple(texts)
+    found = _found(_OF_PODS, said)
+    is_rejected = any(_ANY_REJECTION.is_of(one) for one in said)
+    return found or ((_ANY_REJECTION,) if is_rejected else ())
+
+
+def of_denials(texts: Iterable[str]) -> tuple[Remedy, ...]:
+    """List what to do about what controllers were told whose pods were denied."""
+    return _found(_OF_DENIALS, texts)
+
+
+def of_programs(texts: Iterable[str]) -> tuple[Remedy, ...]:
+    """List what to do about what programs said when they ended."""
+    return _found(_OF_PROGRAMS, texts)
+
+
+def _found(table: Iterable[Remedy], texts: Iterable[str]) -> tuple[Remedy, ...]:
+    said = [told_apart(one) for one in texts]
+    return tuple({one.what: one for one in table if any(one.is_of(text) for text in said)}.values())

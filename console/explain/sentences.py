@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from console.explain.likeness import ended, last_ended_at, not_ready
+from console.explain.memory import remedies_of_programs
 from console.explain.placement import placement
-from console.explain.remedies import remedies
+from console.explain.remedies import Remedy, of_denials, remedies
+from console.explain.said import by_kubernetes, by_programs
 from console.explain.subject import EVENTS, Answer, Subject
 from console.seen import SeenPod
 from console.taints import UNNAMED, node_condition
@@ -48,7 +50,7 @@ def _not_created(answer: Answer) -> Iterator[Section]:
     if answer.subjects and not answer.trouble:
         return
     lines = answer.trouble or (_without_pods(answer),)
-    yield Section(title="Not created", lines=(*lines, *_what_to_do(answer.trouble)))
+    yield Section(title="Not created", lines=(*lines, *_what_to_do(of_denials(answer.trouble))))
     if answer.quotas:
         yield Section(title="Quotas", lines=answer.quotas)
     if answer.unseen and not answer.subjects:
@@ -177,7 +179,7 @@ def _state(subject: Subject) -> Iterator[str]:
     if otherwise := _granted_otherwise(subject):
         yield f"what to do: {otherwise}"
     else:
-        yield from _what_to_do((pod.why, *ends, *_events_of_now(subject), *_not_named(subject)))
+        yield from _remedies(subject)
     if pod.waits:
         yield from subject.claims
         yield from placement(subject)
@@ -204,14 +206,14 @@ def _granted_otherwise(subject: Subject) -> str:
     )
 
 
-def _events_of_now(subject: Subject) -> Iterator[str]:
-    """Yield the events that still say what is wrong: none of what is over."""
-    if subject.pod.phase in ("Pending", "Failed"):
-        yield from (one for one in subject.events if not (subject.pod.node and one.startswith("FailedScheduling")))
+def _remedies(subject: Subject) -> Iterator[str]:
+    pod = subject.pod.pod
+    yield from _what_to_do(remedies((*by_kubernetes(pod), *subject.in_the_way, *_not_named(subject))))
+    yield from _what_to_do(remedies_of_programs(by_programs(pod), subject.pod, subject.seen))
 
 
-def _what_to_do(texts: Iterable[str]) -> Iterator[str]:
-    for one in remedies(texts):
+def _what_to_do(found: Iterable[Remedy]) -> Iterator[str]:
+    for one in found:
         yield f"what to do: {one.what} (docs/{one.page})"
 
 

@@ -23,6 +23,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     selector: dict[str, str] = {}  # labels that its node must have
     tolerates: frozenset[str] = frozenset()  # keys of taints; "" is all
     events: tuple[str, ...] = ()  # what was said of it, the newest last
+    in_the_way: tuple[str, ...] = ()  # of these, what still holds
     claims: tuple[str, ...] = ()  # what it waits for by DRA
     quotas: tuple[str, ...] = ()  # of shares, in its namespace
     unseen: tuple[Unseen, ...] = ()  # of these

@@ -159,7 +159,16 @@ def _matches(one: Object, selector: str) -> bool:
 
 
 def _has_fields(one: Object, selector: str) -> bool:
-    """Select events by their reason, and objects by their name; other fields select nothing here."""
-    field, _, value = selector.partition("=")
-    has = {"reason": one.get("reason"), "metadata.name": one["metadata"].get("name")}
-    return bool(has.get(field, value) == value)
+    """Select by fields as an API server does; what an object does not say of itself is as it is asked for."""
+    pairs = [part.partition("=") for part in selector.split(",") if part]
+    return all(
+        _field(one, name[:-1]) != value if name.endswith("!") else _field(one, name) in (value, None)
+        for name, _, value in pairs
+    )
+
+
+def _field(one: Object, path: str) -> Any:
+    found: Any = one
+    for name in path.split("."):
+        found = found.get(name, {})
+    return found or None
