@@ -31,7 +31,9 @@ class Metadata(_Part, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creation_timestamp: Shown | None = None
-    deletion_timestamp: Shown | None = None
+    deletion_timestamp: Shown | None = None  # by when it should be gone
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[Shown, ...] = ()
     owner_references: tuple[Owner, ...] = ()
 
 

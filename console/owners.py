@@ -35,21 +35,20 @@ MORE_KINDS: Final = {
     "paddlejob": Kind("kubeflow.org/v1", "paddlejobs", ("spec.paddleReplicaSpecs.*.template",)),
     "jaxjob": Kind("kubeflow.org/v1", "jaxjobs", ("spec.jaxReplicaSpecs.*.template",)),
 }
-_VOLCANO_JOB: Final = Kind("batch.volcano.sh/v1alpha1", "jobs", ("spec.tasks.*.template",))  # its kind is Job, too
-_ALL: Final = (*KINDS.items(), *MORE_KINDS.items(), ("job", _VOLCANO_JOB))
+VOLCANO_JOB: Final = Kind("batch.volcano.sh/v1alpha1", "jobs", ("spec.tasks.*.template",))  # its kind is Job, too
+_ALL: Final = (*KINDS.items(), *MORE_KINDS.items(), ("job", VOLCANO_JOB))
 _COUNTING: Final = ("replicaset", "statefulset", "replicationcontroller")  # whose status says how many there are
 NOT_FOUND: Final = 404
 
 
-def owner(api: ApiServer, kind: str, namespace: str, name: str) -> Workload:
+def owner(api: ApiServer, kind: Kind, namespace: str, name: str) -> Workload:
     """
-    Read an object of one of KINDS or MORE_KINDS.
+    Read an object that makes pods.
 
     Raises:
         UnseenError: If it cannot be had.
     """
-    found = KINDS.get(kind) or MORE_KINDS[kind]
-    return api.one(Workload, _path(found, found.version, namespace, name))
+    return api.one(Workload, _path(kind, kind.version, namespace, name))
 
 
 def wants_pods(api: ApiServer, on: Involved | Denial) -> bool:

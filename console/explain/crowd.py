@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from console.denials import Created, newest
-from console.explain.likeness import Likeness, last_ended_at, likeness
+from console.explain.likeness import Likeness, likeness
+from console.explain.since import ended_at
 from console.explain.troubles import Trouble
 from console.explain.wants import Wants
 from console.objects import Pod
@@ -95,6 +96,9 @@ class Crowd:
 def _tells_more(pod: Pod, than: Pod) -> bool:
     """Whether a pod stands for its kind rather than another: the last one that failed, or who waits or runs longest."""
     if pod.status.phase == "Failed":
-        return last_ended_at(pod) > last_ended_at(than)
-    created, before = (one.metadata.creation_timestamp or "" for one in (pod, than))
-    return created < before
+        return (ended_at(pod) or _created_at(pod)) > (ended_at(than) or _created_at(than))
+    return _created_at(pod) < _created_at(than)
+
+
+def _created_at(pod: Pod) -> str:
+    return pod.metadata.creation_timestamp or ""

@@ -15,7 +15,7 @@ from console.explain.room import together
 from console.explain.subject import Answer, Subject
 from console.explain.troubles import Troubles
 from console.explain.warnings import last, of_now
-from console.explain.workload import own_words
+from console.explain.workload import is_over, own_words, states
 from console.look import look_at_nodes, seen_pod
 from console.owners import KINDS, MORE_KINDS
 from console.seen import Seen, Unseen
@@ -59,6 +59,8 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         subjects=subjects,
         more=crowd.count - sum(1 + one.alike for one in subjects),
         trouble=(*failures, *own_words(workload, failures)),
+        states=tuple(states(workload)),
+        is_over=is_over(workload),
         quotas=beside.quotas() if not subjects else (),
         unseen=(*see().unseen, *beside.unseen),
     )
@@ -102,7 +104,7 @@ def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Sub
         undecided=decided if isinstance(decided, Unseen) else None,
         together=together(found.grant, containers),
         selector=wanted.node_selector,
-        tolerates=wanted.tolerates,
+        tolerations=wanted.tolerations,
         events=last(told),
         in_the_way=of_now(told, pod),
         claims=beside.claims(found, content),

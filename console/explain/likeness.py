@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from console.explain.remedies import of_programs, remedies
 from console.explain.said import by_kubernetes, by_programs, statuses
 from console.explain.troubles import Gravity, Trouble, without_single
-from console.explain.wants import Wants
+from console.explain.wants import Toleration, Wants
 from console.objects import Pod
 from console.seen import SeenPod
 from policies.contract import GRANT_ANNOTATION
@@ -32,7 +32,7 @@ class Likeness(NamedTuple):
     revision: tuple[str, ...]
     granted: str
     labels: tuple[str, ...]  # that a pod which waits needs its node to have
-    tolerates: frozenset[str]  # keys of taints, likewise
+    tolerations: frozenset[Toleration]  # likewise
     said: tuple[tuple[str, ...], ...]  # in the parts of its messages
 
     @property
@@ -66,7 +66,7 @@ def likeness(pod: Pod, wanted: Wants, troubles: tuple[Trouble, ...], in_the_way:
         revision=tuple(pod.metadata.labels.get(label, "") for label in _REVISION_LABELS),
         granted=pod.metadata.annotations.get(GRANT_ANNOTATION, ""),
         labels=wanted.labels if seen.waits else (),
-        tolerates=wanted.tolerates if seen.waits else frozenset(),
+        tolerations=frozenset(wanted.tolerations) if seen.waits else frozenset(),
         said=tuple(_parts(one, pod.metadata.name) for one in (seen.why, *ends, *in_the_way)),
     )
 
@@ -86,13 +86,6 @@ def not_ready(pod: Pod) -> Iterator[str]:
         for status in pod.status.container_statuses:
             if not status.ready and status.state.waiting is None and status.state.terminated is None:
                 yield status.name
-
-
-def last_ended_at(pod: Pod) -> str:
-    """Say when the last container of a pod ended, or when it was created if none did; "" if neither is known."""
-    ends = (one.state.terminated for one in pod.status.container_statuses)
-    times = [one.finished_at for one in ends if one is not None and one.finished_at]
-    return max(times, default=pod.metadata.creation_timestamp or "")
 
 
 def _parts(said: str, name: str) -> tuple[str, ...]:

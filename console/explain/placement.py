@@ -5,6 +5,7 @@ from typing import Final
 
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
+from console.objects import Taint
 from console.seen import SeenNode
 from console.taints import CORDONED, KEEPS_OFF, NOT_READY, condition
 
@@ -31,13 +32,15 @@ def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:
         if node.labels and node.labels.get(key) != value:
             yield f"it lacks the label {key}={value}"
     for taint in node.taints:
-        if taint.effect in KEEPS_OFF and not {"", taint.key} & subject.tolerates:
-            yield from _of_taint(node, taint.key)
+        if taint.effect in KEEPS_OFF and not any(one.covers(taint) for one in subject.tolerations):
+            yield from _of_taint(node, taint, subject)
 
 
-def _of_taint(node: SeenNode, key: str) -> Iterator[str]:
-    why = condition(key)
+def _of_taint(node: SeenNode, taint: Taint, subject: Subject) -> Iterator[str]:
+    why = condition(taint.key)
     if not why:
-        yield f"the pod does not tolerate its taint {key}"
+        is_almost = any(one.key == taint.key for one in subject.tolerations)
+        rest = f"{taint.value and '='}{taint.value}:{taint.effect}" if is_almost else ""
+        yield f"the pod does not tolerate its taint {taint.key}{rest}"
     elif why != CORDONED and not (node.ready is False and why in NOT_READY):
         yield f"Kubernetes keeps pods off it: {why}"

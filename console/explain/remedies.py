@@ -27,6 +27,7 @@ _FAILED = f"{_PAGE}#unexpectedadmissionerror"
 _DENIED = f"{_PAGE}#a-pod-is-denied"
 _CLOSED = f"{_PAGE}#a-node-takes-no-new-pods"
 _MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
+NO_HEALTHY: Final = "no healthy devices present"
 _OF_MPS: Final = ("hostIPC", "Host IPC", "nvidia-mps")  # what a pod has of MPS
 _QUOTA: Final = Remedy(
     says="exceeded quota",
@@ -95,8 +96,9 @@ _OF_PODS: Final = (
         page="troubleshooting.md#fragmentation",
     ),
     Remedy(
-        says="no healthy devices present",
-        what="no plugin was connected: create the pod again once the node advertises its vGPUs",
+        says=NO_HEALTHY,
+        what="no plugin was connected, or no GPU of the node is healthy: create the pod again once the node advertises "
+        "its vGPUs",
         page="troubleshooting.md#after-a-restart-of-the-plugin",
     ),
     Remedy(

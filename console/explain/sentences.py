@@ -1,25 +1,27 @@
 """A pod in sentences: what it asked for, what it was granted and why, where it is, what holds it, and what is wrong."""
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
-from console.explain.likeness import ended, last_ended_at, not_ready
+from console.explain.likeness import ended, not_ready
 from console.explain.memory import remedies_of_programs
+from console.explain.on_gpus import on_gpus
+from console.explain.otherwise import granted_otherwise
 from console.explain.placement import placement
-from console.explain.remedies import Remedy, of_denials, remedies
+from console.explain.remedies import NO_HEALTHY, Remedy, of_denials, remedies
 from console.explain.said import by_kubernetes, by_programs
+from console.explain.since import ending, since
 from console.explain.subject import EVENTS, Answer, Subject
-from console.seen import SeenPod
 from console.taints import UNNAMED, node_condition
-from console.words import ABSENT, age, gib, moment, percent, several
-from policies.contract import DRA
-from policies.grant import Denied, Grant
-from policies.node_state import Gpu, Tenant
+from console.words import moment, several
+from policies.contract import GRANT_ANNOTATION
+from policies.grant import Denied
 from policies.reasons import reasons
-from policies.share import milli_text
 
-_OVER = ("Succeeded", "Failed")
+_UNREAD: Final = f"its grant cannot be read: {GRANT_ANNOTATION} was written by hand, or by another version"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +49,11 @@ def explanations(answer: Answer) -> tuple[Explanation, ...]:
 
 
 def _not_created(answer: Answer) -> Iterator[Section]:
-    if answer.subjects and not answer.trouble:
-        return
-    lines = answer.trouble or (_without_pods(answer),)
-    yield Section(title="Not created", lines=(*lines, *_what_to_do(of_denials(answer.trouble))))
+    lines = answer.trouble or (() if answer.subjects or answer.is_over else (_without_pods(answer),))
+    if lines:
+        yield Section(title="Not created", lines=(*lines, *_what_to_do(of_denials(answer.trouble))))
+    if answer.states:
+        yield Section(title="State", lines=answer.states)
     if answer.quotas:
         yield Section(title="Quotas", lines=answer.quotas)
     if answer.unseen and not answer.subjects:
@@ -83,13 +86,13 @@ def _without_pods(answer: Answer) -> str:
 def _of_pod(subject: Subject) -> Explanation:
     pod = subject.pod
     now = moment(subject.seen.at)
-    passed = f" for {age(_since(pod), now)}" if now else ""
+    passed = since(pod, now) if now else ""
     on = f" on {pod.node}" if pod.node else ""
     sections = [
         Section(title="Request", lines=subject.asked or ("nothing that asks for a share is written in it",)),
         Section(title="Granted", lines=tuple(_granted(subject))),
         Section(title="Policies of now", lines=tuple(_decided(subject))),
-        Section(title="GPU", lines=tuple(_place(subject))),
+        Section(title="GPU", lines=tuple(on_gpus(subject))),
         Section(title="State", lines=tuple(_state(subject))),
         Section(title="Events", lines=subject.events),
         Section(title="Quotas", lines=subject.quotas),
@@ -102,15 +105,11 @@ def _of_pod(subject: Subject) -> Explanation:
     )
 
 
-def _since(pod: SeenPod) -> str | None:
-    """Say since when a pod has its phase, as far as it tells: since it was created, or its last container ended."""
-    return last_ended_at(pod.pod) if pod.phase in _OVER else pod.pod.metadata.creation_timestamp
-
-
 def _granted(subject: Subject) -> Iterator[str]:
     grant = subject.pod.grant
     if grant is None:
-        yield "no grant: gpu-share gave it nothing when it was created"
+        is_there = GRANT_ANNOTATION in subject.pod.pod.metadata.annotations
+        yield _UNREAD if is_there else "no grant: gpu-share gave it nothing when it was created"
         return
     attach = f", attached in the {grant.attach}" if grant.attach else ""
     kind = grant.resource or grant.allocation
@@ -131,52 +130,17 @@ def _decided(subject: Subject) -> Iterator[str]:
     yield from reasons(subject.decision)
 
 
-def _place(subject: Subject) -> Iterator[str]:
-    for one in subject.seen.nodes:
-        if one.name != subject.pod.node:
-            continue
-        if one.ready is False:
-            yield f"{one.name}: it is not Ready"
-        if one.trouble and not one.silent:
-            yield f"{one.name}: {one.trouble}"
-    for node, gpu, tenant in subject.seen.tenants():
-        if (tenant.namespace, tenant.pod, node.name) != (subject.pod.namespace, subject.pod.name, subject.pod.node):
-            continue  # or of an earlier pod of its name, which another node has still
-        where = f"{gpu.model} {gpu.uuid} (GPU {gpu.index} of {node.name})"
-        yield f'container "{tenant.container}": {_share(gpu, tenant)} of {where}'
-        yield from (f"  {line}" for line in _limits(gpu, tenant))
-        others = [f"{one.name} ({_share(gpu, one)})" for one in gpu.tenants if one.name != tenant.name]
-        nobody = "nobody else" if gpu.unnamed is not None else "nobody else that is known"
-        unnamed = f"{milli_text(gpu.milli(gpu.unnamed))} that is of no named container" if gpu.unnamed else ""
-        yield f"  with {', and '.join(filter(None, (', '.join(others), unnamed))) or nobody}"
-        yield from (f"  the GPU is unhealthy: {fault.why}; it recovers {fault.comes_back}" for fault in gpu.faults)
-        last = gpu.application_fault
-        if last is not None and tenant.name in last.tenants:
-            yield f"  a program on this GPU had a fault, XID {last.xid}, at {last.at}: it may have hit this container"
-
-
-def _limits(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
-    by = gpu.limits_enforced_by
-    holds = f"enforced by {by}" if by else "enforced by nothing: the framework is told of it"
-    yield f"memory limit {gib(tenant.memory_limit_bytes)}, threads {percent(tenant.thread_limit_ratio)}, {holds}"
-    use = tenant.use
-    if use is None:
-        yield "what it takes now is not known"
-    else:
-        processes = ABSENT if use.processes is None else str(use.processes)
-        yield f"takes now: memory {gib(use.memory_bytes)}, SM {percent(use.sm_ratio)}, processes {processes}"
-
-
 def _state(subject: Subject) -> Iterator[str]:
     pod = subject.pod
     ends = tuple(ended(pod.pod))
     unready = tuple(f'container "{name}" is not ready' for name in not_ready(pod.pod))
     if pod.phase in ("Running", "Succeeded") and not (pod.why or ends or unready):
         return
-    if pod.why or not (ends or unready):
+    deleted = tuple(ending(pod, moment(subject.seen.at) or datetime.now(UTC)))
+    if pod.why or not (ends or unready or deleted):
         yield pod.why or f"{pod.phase}, and nothing says why"
-    yield from (*ends, *unready)
-    if otherwise := _granted_otherwise(subject):
+    yield from (*deleted, *ends, *unready, *_unhealthy(subject))
+    if otherwise := granted_otherwise(subject):
         yield f"what to do: {otherwise}"
     else:
         yield from _remedies(subject)
@@ -185,25 +149,18 @@ def _state(subject: Subject) -> Iterator[str]:
         yield from placement(subject)
 
 
+def _unhealthy(subject: Subject) -> Iterator[str]:
+    """Yield what is wrong with the GPUs of a node on which the kubelet found no healthy one."""
+    if NO_HEALTHY in subject.pod.why:
+        for node in subject.seen.nodes:
+            for gpu in node.gpus if node.name == subject.pod.node else ():
+                yield from (f"{node.name}: {gpu.called} is unhealthy: {one.why}" for one in gpu.faults)
+
+
 def _not_named(subject: Subject) -> Iterator[str]:
     """Yield what nodes have of the taints that newer schedulers do not name."""
     if UNNAMED in subject.pod.why:
         yield from (node_condition(why) for node in subject.seen.nodes for why in node.closed)
-
-
-def _granted_otherwise(subject: Subject) -> str:
-    """Say that a pod waits for what the policies grant no more; empty if they would grant the same."""
-    before, now = subject.pod.grant, subject.decision
-    if not subject.pod.waits or before is None or not isinstance(now, Grant):
-        return ""
-    by_dra, is_by_dra = before.allocation == DRA, now.allocation == DRA
-    if (before.strategy, by_dra) == (now.strategy, is_by_dra):
-        return ""
-    how, by = f"{before.strategy}{' by dra' * by_dra}", f"{now.strategy}{' by dra' * is_by_dra}"
-    return (
-        f"it was granted a share under {how}, and its policy says {by} by now: delete the pod, so that the next one is "
-        "granted anew (docs/operations.md#change-a-policy)"
-    )
 
 
 def _remedies(subject: Subject) -> Iterator[str]:
@@ -222,7 +179,3 @@ def _unseen(subject: Subject) -> Iterator[str]:
     undecided = [subject.undecided] if subject.undecided else []
     every = dict.fromkeys((*subject.seen.unseen, *silent, *undecided, *subject.unseen))
     yield from (one.sentence for one in every)
-
-
-def _share(gpu: Gpu, tenant: Tenant) -> str:
-    return milli_text(gpu.milli(tenant.parts))

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from console.explain.wants import Toleration
 from console.seen import Seen, SeenPod, Unseen
 from policies.grant import Decision
 
@@ -21,7 +22,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     undecided: Unseen | None = None  # why there is none
     together: int | None = None  # vGPUs or GPUs of all its containers, by DRA thousandths; None where it is not counted
     selector: dict[str, str] = {}  # labels that its node must have
-    tolerates: frozenset[str] = frozenset()  # keys of taints; "" is all
+    tolerations: tuple[Toleration, ...] = ()
     events: tuple[str, ...] = ()  # what was said of it, the newest last
     in_the_way: tuple[str, ...] = ()  # of these, what still holds
     claims: tuple[str, ...] = ()  # what it waits for by DRA
@@ -36,5 +37,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     subjects: tuple[Subject, ...] = ()
     more: int = 0  # pods that are neither among these nor like one of them
     trouble: tuple[str, ...] = ()  # what the object that makes pods, or a controller, says of those that are not there
+    states: tuple[str, ...] = ()  # what the object says of itself beside that
+    is_over: bool = False  # whether it has ended, and makes no pods any more
     quotas: tuple[str, ...] = ()  # of shares, in its namespace
     unseen: tuple[Unseen, ...] = ()  # of these

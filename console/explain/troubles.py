@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from console.objects import Pod
 from console.seen import Seen, SeenNode, SeenPod
-from policies.node_state import Gpu, Tenant
+from console.words import moment
+from policies.node_state import ApplicationFault, Gpu, Tenant
 
 _OVER: Final = ("Succeeded", "Failed")
 _SINGLE: Final = re.compile(r"\S*\d\S*")  # a count, or the name or address of a single thing
@@ -38,24 +39,30 @@ class Troubles:
         """Collect them of all nodes and tenants."""
         self._of_nodes = {one.name: frozenset(_of_node(one)) for one in seen.nodes}
         self._told = {one.name for one in seen.nodes if not one.trouble}  # of nodes all of whose tenants are known
-        self._of_tenants: dict[tuple[str, str, str], set[Trouble]] = {}
+        self._tenants: dict[tuple[str, str, str], list[tuple[Gpu, Tenant]]] = {}
         for node, gpu, tenant in seen.tenants():
-            place = (tenant.namespace, tenant.pod, node.name)
-            self._of_tenants.setdefault(place, set()).update(_of_tenant(gpu, tenant))
+            self._tenants.setdefault((tenant.namespace, tenant.pod, node.name), []).append((gpu, tenant))
 
     def of(self, pod: Pod) -> tuple[Trouble, ...]:
         """List what is wrong with the GPU and the node of a pod, the gravest first; one that is over needs no node."""
         seen = SeenPod(pod=pod, grant=None)
         of_node = frozenset() if seen.phase in _OVER else self._of_nodes.get(seen.node, frozenset())
-        of_gpus = self._of_tenants.get((seen.namespace, seen.name, seen.node))
-        if of_gpus is None and seen.phase == "Running" and seen.node in self._told:
+        tenants = self._tenants.get((seen.namespace, seen.name, seen.node), ())
+        of_gpus = {one for gpu, tenant in tenants for one in _of_tenant(gpu, tenant, pod)}
+        if not tenants and seen.phase == "Running" and seen.node in self._told:
             of_gpus = {_ON_NO_GPU}
-        return tuple(sorted(of_node | (of_gpus or set())))
+        return tuple(sorted(of_node | of_gpus))
 
 
 def without_single(said: str, name: str = "") -> str:
     """Write what is *said* of the thing of a *name* without what differs from one such thing to the next."""
     return _SINGLE.sub("0", said.replace(name, "0") if name else said)
+
+
+def may_have_hit(fault: ApplicationFault, tenant: Tenant, pod: Pod) -> bool:
+    """Whether a fault of a program may have hit a container: not one of an earlier pod of the same name."""
+    at, created = moment(fault.at), moment(pod.metadata.creation_timestamp)
+    return tenant.name in fault.tenants and not (at and created and at < created)
 
 
 def _of_node(node: SeenNode) -> Iterator[Trouble]:
@@ -68,10 +75,10 @@ def _of_node(node: SeenNode) -> Iterator[Trouble]:
         yield Trouble(Gravity.UNKNOWN, without_single(node.trouble, node.name))
 
 
-def _of_tenant(gpu: Gpu, tenant: Tenant) -> Iterator[Trouble]:
+def _of_tenant(gpu: Gpu, tenant: Tenant, pod: Pod) -> Iterator[Trouble]:
     if not gpu.healthy:
         causes = sorted({f"{one.source} {one.xid} {without_single(one.why)}" for one in gpu.faults})
         yield Trouble(Gravity.STOPS, f"GPU unhealthy: {', '.join(causes)}")
     last = gpu.application_fault
-    if last is not None and tenant.name in last.tenants:
+    if last is not None and may_have_hit(last, tenant, pod):
         yield Trouble(Gravity.PAST, f"fault of a program, XID {last.xid}")

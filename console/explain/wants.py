@@ -4,11 +4,23 @@ from typing import Final
 
 import msgspec
 
+from console.objects import Taint
+
 _ONE_NODE: Final = "kubernetes.io/hostname"
 
 
-class _Toleration(msgspec.Struct, frozen=True):
-    key: str = ""
+class Toleration(msgspec.Struct, frozen=True):
+    """Of which taints a pod bears some."""
+
+    key: str = ""  # of all, where it is empty
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""  # any, where it is empty
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether a pod bears *taint* by it; of newer operators, which compare numbers, that is what is taken on."""
+        is_of = self.key in ("", taint.key) and self.effect in ("", taint.effect)
+        return is_of and (self.operator not in ("", "Equal") or self.value == taint.value)
 
 
 class _Expression(msgspec.Struct, frozen=True):
@@ -38,13 +50,8 @@ class Wants(msgspec.Struct, frozen=True, rename="camel"):
     """What chooses the nodes of a pod."""
 
     node_selector: dict[str, str] = {}
-    tolerations: tuple[_Toleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     affinity: _Affinity | None = None
-
-    @property
-    def tolerates(self) -> frozenset[str]:
-        """Keys of taints; "" is all."""
-        return frozenset(one.key for one in self.tolerations)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """An object that makes pods, and what it or its controllers say of pods that were never created."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Final
@@ -10,16 +11,16 @@ from console.events import Event, Involved
 from console.objects import Condition, Metadata, Object, Owner
 from console.words import several
 
-# Conditions by which a workload says that it has no pods, with the status that says so.
-_TROUBLES: Final = {
-    "ReplicaFailure": "True",
-    "Failed": "True",
-    "FailureTarget": "True",
-    "Suspended": "True",
-    "Progressing": "False",
-}
+# Conditions by which a workload says that it has no pods, or how it is, with the status that says so.
+_TROUBLES: Final = {"ReplicaFailure": "True", "Suspended": "True"}
+_ENDED: Final = {"Failed": "True", "Complete": "True"}
+_STATES: Final = {**_ENDED, "FailureTarget": "True", "Progressing": "False"}
 
-_MADE: Final = {"deployment": "ReplicaSet", "cronjob": "Job"}  # whose names are the maker's and a hash
+# What a maker makes, and what stands behind its own name there: a hash of a template, or minutes since 1970.
+_MADE: Final = {
+    "deployment": ("ReplicaSet", re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")),
+    "cronjob": ("Job", re.compile(r"\d{8,10}")),
+}
 
 
 class WorkloadSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +55,18 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
     if workload.status.desired_number_scheduled == 0:
         yield "no node is one for its pods: look at nodeSelector, affinity and tolerations of its template"
     for one in workload.status.conditions:
-        is_told = bool(one.message) and any(one.message in line for line in told)
-        if _TROUBLES.get(one.type) == one.status and not is_told:
-            yield f"{one.type}: {': '.join(filter(None, (one.reason, one.message)))}"
+        if _TROUBLES.get(one.type) == one.status and not (one.message and any(one.message in line for line in told)):
+            yield _in_words(one)
+
+
+def states(workload: Workload) -> Iterator[str]:
+    """Say how the object itself says that it is, where that is not how it should be, or it is over."""
+    yield from (_in_words(one) for one in workload.status.conditions if _STATES.get(one.type) == one.status)
+
+
+def is_over(workload: Workload) -> bool:
+    """Whether it has ended, and makes no pods any more."""
+    return any(_ENDED.get(one.type) == one.status for one in workload.status.conditions)
 
 
 def failures(
@@ -82,7 +92,13 @@ def is_of(owner: Owner | Involved, kind: str, name: str) -> bool:
     """Whether *owner* is the object of this *kind*, in small letters, and *name*, or one that it has made."""
     if owner.kind.lower() == kind:
         return owner.name == name
-    return owner.kind == _MADE.get(kind) and owner.name.rpartition("-")[0] == name
+    made, suffix = _MADE.get(kind, ("", None))
+    before, _, behind = owner.name.rpartition("-")
+    return owner.kind == made and before == name and bool(suffix and suffix.fullmatch(behind))
+
+
+def _in_words(condition: Condition) -> str:
+    return ": ".join(filter(None, (condition.type, condition.reason, condition.message)))
 
 
 def makes(kind: str, name: str, pod: Object) -> bool:

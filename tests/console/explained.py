@@ -13,8 +13,9 @@ from tests.console.stand_in import Object, StandIn, status_of
 Asked = Callable[..., Result]
 OURS = "/api/v1/namespaces/team-vision"
 _KINDS = {
-    "apps": ("deployments", "statefulsets", "daemonsets", "replicasets"),
-    "batch": ("jobs", "cronjobs"),
+    "apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
+    "batch/v1": ("jobs", "cronjobs"),
+    "batch.volcano.sh/v1alpha1": ("jobs",),
 }
 
 
@@ -52,7 +53,7 @@ def only(on: StandIn, path: str = "", **said: Any) -> None:
     for group, kinds in _KINDS.items():
         for kind in kinds:
             for name in ("resnet", "db", "none", "train", "\x1b[2J"):
-                on.raw[f"/apis/{group}/v1/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
+                on.raw[f"/apis/{group}/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
     if path:
         made = {"metadata": {"name": path.rpartition("/")[2]}, **said}
         on.raw[f"/apis/{path}"] = (200, msgspec.json.encode(made))

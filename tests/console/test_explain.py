@@ -6,7 +6,7 @@ import pytest
 
 from policies.node_state import ApplicationFault
 from tests.console.explained import OURS, Asked, explain, known, only
-from tests.console.objects import gpu, node, pending, pod, state, tenant
+from tests.console.objects import ago, gpu, node, pending, pod, state, tenant
 from tests.policies.pods import limited, mutated
 from tests.policies.pods import pod as shared_pod
 
@@ -110,7 +110,7 @@ def test_a_limit_that_its_owner_wrote_is_held_against_a_pod(asked: Asked) -> Non
 
 
 def test_a_fault_that_may_have_hit_a_container_is_told(asked: Asked) -> None:
-    fault = ApplicationFault(xid=31, at="2026-01-01T00:00:00Z", tenants=("team-vision/resnet-0/main",))
+    fault = ApplicationFault(xid=31, at=ago(minutes=4), tenants=("team-vision/resnet-0/main",))
     on = known(pod("resnet-0"), state=state(gpu(tenant("resnet-0", 2), application_fault=fault)))
     text = explain(asked, on, "resnet-0")
     assert "a program on this GPU had a fault, XID 31" in text

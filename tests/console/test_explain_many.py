@@ -52,7 +52,7 @@ def test_pods_that_are_alike_are_explained_once_and_those_with_trouble_first(ask
         "\n"
     )
     assert pods_of(text) == [
-        "c-000: Failed on gpu-a for 5 min, and 549 more like it",
+        "c-000: Failed on gpu-a, created 5 min ago, and 549 more like it",
         "b-0: Pending for 5 min",
         "a-0: Running on gpu-a for 5 min, and 1 more like it",
     ]
@@ -66,7 +66,7 @@ def test_few_pods_are_all_explained_in_their_order_by_policies_that_are_read_onc
     text = explain(asked, on, "deploy/resnet")
     assert pods_of(text) == [
         *(f"a-{n:02}: Running on gpu-a for 5 min" for n in range(count - 1)),
-        "b: Failed on gpu-a for 5 min",
+        "b: Failed on gpu-a, created 5 min ago",
     ]
     for path in ("/api/v1/namespaces/gpu-share/configmaps", OURS, f"{OURS}/pods"):
         assert on.asked.count(path) == 1, path
@@ -75,7 +75,7 @@ def test_few_pods_are_all_explained_in_their_order_by_policies_that_are_read_onc
 def test_of_pods_in_very_many_states_the_first_are_explained_and_the_others_counted(asked: Asked) -> None:
     on = crowd(*(failed(f"c-{n:03}", f"Reason{n % 60}") for n in range(100)))
     text = explain(asked, on, "deploy/resnet")
-    assert pods_of(text) == [f"c-{n:03}: Failed on gpu-a for 5 min, and 1 more like it" for n in range(20)]
+    assert pods_of(text) == [f"c-{n:03}: Failed on gpu-a, created 5 min ago, and 1 more like it" for n in range(20)]
     assert "    20 of 100 explained: " in text
     assert "\n    60 pods in further states or revisions left out\n" in text
     assert len(on.asked) < 40, on.asked
@@ -101,7 +101,7 @@ def test_the_pod_that_failed_last_and_the_one_that_waits_longest_stand_for_the_o
     fails = (failed(f"a-{n:02}", created=ago(minutes=9 if n != 7 else 1)) for n in range(15))
     waits = (made(pending(f"b-{n:02}", "0.4", _WAITS), created=ago(minutes=1 if n != 7 else 9)) for n in range(15))
     assert pods_of(explain(asked, crowd(*fails, *waits), "deploy/resnet")) == [
-        "a-07: Failed on gpu-a for 1 min, and 14 more like it",
+        "a-07: Failed on gpu-a, created 1 min ago, and 14 more like it",
         "b-07: Pending for 9 min, and 14 more like it",
     ]
 

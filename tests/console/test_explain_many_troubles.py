@@ -7,7 +7,7 @@ import pytest
 
 from policies.node_state import ApplicationFault, NodeState
 from tests.console.explained import Asked, explain, known, only, owned
-from tests.console.objects import closed, cluster, failed_gpu, gpu, node, part, pending, pod, state, tell, tenant
+from tests.console.objects import ago, closed, cluster, failed_gpu, gpu, node, part, pending, pod, state, tell, tenant
 from tests.console.stand_in import Object, StandIn
 
 _AFFINITY = "0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."
@@ -84,7 +84,7 @@ def test_a_node_that_is_not_ready_is_told_though_its_part_answers_still(asked: A
 
 def test_an_unhealthy_gpu_is_told_before_an_old_fault_of_a_program_that_hit_others(asked: Asked) -> None:
     hit = gpu(*(tenant(f"a-{n}", 1) for n in range(8)))
-    fault = ApplicationFault(xid=13, at="2026-11-25T09:00:00Z", tenants=tuple(one.name for one in hit.tenants))
+    fault = ApplicationFault(xid=13, at=ago(minutes=1), tenants=tuple(one.name for one in hit.tenants))
     states = (
         state(msgspec.structs.replace(hit, application_fault=fault)),
         state(failed_gpu(tenant("b-0", 2)), on="gpu-b"),
@@ -116,7 +116,7 @@ def test_a_pod_that_has_ended_well_needs_its_node_no_more(asked: Asked) -> None:
     said = state(gpu(), on="gpu-b", tenants_unknown="connection refused")
     assert pods_of(explain(asked, among_well(*pods, states=(said,)), "deploy/resnet")) == [
         "c-0: Running on gpu-c for 5 min, and 23 more like it",
-        "b-0: Succeeded on gpu-b for 5 min, and 3 more like it",
+        "b-0: Succeeded on gpu-b, created 5 min ago, and 3 more like it",
     ]
 
 

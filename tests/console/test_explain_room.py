@@ -102,7 +102,7 @@ def test_a_grant_of_a_number_that_no_webhook_grants_is_read_as_none(asked: Asked
     late = waits(1, 1)
     annotations = late["metadata"]["annotations"]
     annotations["gpu-share.dev/grant"] = annotations["gpu-share.dev/grant"].replace('"vgpus": 1', f'"vgpus": {vgpus}')
-    assert "no grant: gpu-share gave it nothing" in explain(asked, of_gpus(late, gpu(), gpu(index=1)), "late")
+    assert "its grant cannot be read: gpu-share.dev/grant" in explain(asked, of_gpus(late, gpu(), gpu(index=1)), "late")
 
 
 def test_a_pod_without_a_grant_is_not_said_to_fit(asked: Asked) -> None:

@@ -39,7 +39,7 @@ def made_by(path: str, **said: Any) -> StandIn:
         ("sts/db", "apps/v1/namespaces/team-vision/statefulsets/db", ("StatefulSet", "db")),
         ("ds/agent", "apps/v1/namespaces/team-vision/daemonsets/agent", ("DaemonSet", "agent")),
         ("rs/resnet-5d", "apps/v1/namespaces/team-vision/replicasets/resnet-5d", ("ReplicaSet", "resnet-5d")),
-        ("cj/train", "batch/v1/namespaces/team-vision/cronjobs/train", ("Job", "train-1")),
+        ("cj/train", "batch/v1/namespaces/team-vision/cronjobs/train", ("Job", "train-29461234")),
     ],
 )
 def test_what_makes_pods_stands_for_them(asked: Asked, name: str, path: str, owner: tuple[str, str]) -> None:
@@ -151,8 +151,8 @@ def test_a_controller_of_its_own_name_is_found_and_one_with_a_longer_name_is_not
         (DEPLOYMENT, "ReplicaSet", "resnet-5d", True), (DEPLOYMENT, "Deployment", "resnet", True),
         (DEPLOYMENT, "StatefulSet", "resnet-db", False), (DEPLOYMENT, "StatefulSet", "resnet", False),
         (DEPLOYMENT, "ReplicaSet", "resnet", False), (DEPLOYMENT, "Job", "resnet-1", False),
-        ("batch/v1/namespaces/team-vision/cronjobs/train", "Job", "train-1", True),
-        ("batch/v1/namespaces/team-vision/jobs/train", "Job", "train-1", False),
+        ("batch/v1/namespaces/team-vision/cronjobs/train", "Job", "train-29461234", True),
+        ("batch/v1/namespaces/team-vision/jobs/train", "Job", "train-29461234", False),
         ("apps/v1/namespaces/team-vision/statefulsets/db", "StatefulSet", "db-big", False),
     ],
 )  # fmt: skip

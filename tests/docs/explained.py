@@ -58,7 +58,9 @@ def running() -> str:
 def beside_a_fault() -> str:
     last = ApplicationFault(xid=31, at="2026-01-01T10:24:07+00:00", tenants=tuple(one.name for one in _tenants()))
     said = state(msgspec.structs.replace(failed_gpu(*_tenants(), index=0), application_fault=last))
-    return _block("resnet-0", _subject(pod("resnet-0"), said, "0.2"), "GPU")
+    runs = pod("resnet-0")
+    runs["metadata"]["creationTimestamp"] = "2026-01-01T10:20:00+00:00"
+    return _block("resnet-0", _subject(runs, said, "0.2", at="2026-01-01T10:25:00+00:00"), "GPU")
 
 
 def _tenants() -> tuple[Tenant, ...]:
@@ -69,11 +71,11 @@ def _tenants() -> tuple[Tenant, ...]:
     )
 
 
-def _subject(one: Object, said: NodeState, share: str) -> Answer:
+def _subject(one: Object, said: NodeState, share: str, *, at: str = "") -> Answer:
     """Look at a pod with *share*, on a cluster of which its one node says something."""
     seen = Seen(
         context="production",
-        at=datetime.now(UTC).isoformat(),
+        at=at or datetime.now(UTC).isoformat(),
         nodes=seen_nodes([msgspec.convert(node(), Node, dec_hook=as_shown)], {"gpu-a": said}),
     )
     written = rules.Pod(
