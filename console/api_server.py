@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 DEADLINE_SECONDS: Final = 8.0  # of one request, from when there is something to show to the last byte
 MANY_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers to many, which wait for one another
+LISTING_SECONDS: Final = 15 * DEADLINE_SECONDS  # of all pages of a list
 LARGEST_BYTES: Final = 64 * 1024 * 1024  # of one answer
 MOST_CONNECTIONS: Final = 32
 _PAGE: Final = 500  # objects in one answer
@@ -66,6 +67,7 @@ class ApiServer:
         context: str = "",
         namespace: str = "default",
         login: Login | None = None,
+        listing_seconds: float = LISTING_SECONDS,
     ) -> None:
         """Ask by *settings*, as the user of *login*; *context* and *namespace* are those of a kubeconfig."""
         settings.retries = Retry(total=0, redirect=False)
@@ -75,6 +77,12 @@ class ApiServer:
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context
+        self._listing_seconds = listing_seconds
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Ask nothing any more, in whatever thread: what is being answered ends by its deadline."""
+        self._is_stopped = True
 
     def sign_in(self) -> None:
         """
@@ -131,6 +139,7 @@ class ApiServer:
             UnseenError: If it cannot be had.
         """
         following, limit, objects = dict[str, str](), _PAGE, 0
+        deadline = time.monotonic() + self._listing_seconds
         for _ in range(_MOST_PAGES):
             try:
                 content = self.get(path, {**query, **following, "limit": str(limit)})
@@ -144,6 +153,9 @@ class ApiServer:
             if not page.metadata.next:
                 return
             objects += len(page.items or ())
+            if time.monotonic() > deadline:
+                why = f"no whole list within {self._listing_seconds:g} s, but {objects} objects"
+                raise UnseenError(f"{why}: ask for one namespace by -n")
             following, limit = {"continue": page.metadata.next}, min(2 * limit, _PAGE)
         raise UnseenError(f"more than {objects} objects, or large ones: ask for one namespace by -n")
 
@@ -157,6 +169,8 @@ class ApiServer:
         body: object = None,
         largest_bytes: int = LARGEST_BYTES,
     ) -> tuple[RESTResponse, bytes]:
+        if self._is_stopped:
+            raise UnseenError("interrupted")
         self.sign_in()
         deadline = time.monotonic() + DEADLINE_SECONDS
         try:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from console.api_server import MANY_SECONDS, MOST_CONNECTIONS, TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
+from console.api_server import MANY_SECONDS, TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
 from console.denials import denials
 from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
@@ -30,6 +30,7 @@ from console.seen import (
     Unseen,
 )
 from console.standing import standing
+from console.threads import asking
 from console.words import Shown, as_shown
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
@@ -73,7 +74,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
     place = ("namespaces", namespace) if namespace else ()
     of = f" in namespace {namespace}" if namespace else ""
     now = datetime.now(UTC)
-    with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+    with asking(api) as threads:
         ask = partial(_ask, looks, threads)
         nodes, parts = _ask_nodes(api, looks, threads)
         pods = ask(
@@ -106,7 +107,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
 def look_at_nodes(api: ApiServer) -> Seen:
     """Look at the nodes alone, and at what they say: what a pod is explained by that is known already."""
     looks, now = Looks(), datetime.now(UTC)
-    with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+    with asking(api) as threads:
         nodes, parts = _ask_nodes(api, looks, threads)
         states = _states(api, parts.result(), threads)
     return Seen(

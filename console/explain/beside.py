@@ -1,13 +1,12 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import Final
 
-from console.api_server import MOST_CONNECTIONS, ApiServer, decoded, path_of
+from console.api_server import ApiServer, decoded, path_of
 from console.denials import Created, is_over
 from console.dra_objects import DeviceClass
 from console.events import NOT_CREATED_REASONS, Event, Involved
@@ -20,6 +19,7 @@ from console.look import Looks
 from console.objects import Pod
 from console.owners import wants_pods
 from console.seen import SeenPod, Unseen
+from console.threads import asking
 from policies.contract import DRA
 
 _CLAIMS: Final = ("apis", "resource.k8s.io", "v1")
@@ -71,7 +71,7 @@ class Beside:
 
     def read_events(self, uids: Iterable[str]) -> None:
         """Read at the same time what was said of some pods."""
-        with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+        with asking(self._api) as threads:
             told = {uid: threads.submit(self._of_pod, uid) for uid in uids}
         self._told.update((uid, one.result()) for uid, one in told.items())
 
