@@ -4,7 +4,6 @@ Requests to the API server of the user's kubeconfig, by the user's rights: bound
 A node's part answers through the API server's proxy, and may be anybody's by then: no redirect of it is followed.
 """
 
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from kubernetes.client.rest import RESTResponse
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
+from console.no_answer import message_of, short
 from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
@@ -237,19 +237,3 @@ def _without_nulls(value: Any) -> Any:
         case list():
             return [_without_nulls(one) for one in value if one is not None]
     return value
-
-
-def message_of(content: bytes) -> str:
-    """Find what the API server says in its answer."""
-    try:
-        said = msgspec.json.decode(content[:65536])["message"]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-        return ""
-    return str(said)[:500]
-
-
-def short(error: Exception) -> str:
-    """Say in one line why there was no answer."""
-    reason = getattr(error, "reason", None) or error  # of the last try
-    text = " ".join(str(reason).split())
-    return re.sub(r"^HTTPS?Connection(Pool)?\([^)]*\): ", "", text)[:300]

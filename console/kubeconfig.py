@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kubernetes import client, config
 
-from console.api_server import ApiServer, short
+from console.api_server import ApiServer
+from console.no_answer import short
 from policies.errors import GpuShareError
 from program.api_client import ProxyError
 from program.kubeconfig import (

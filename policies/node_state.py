@@ -148,21 +148,6 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         """Name it for messages: by NVML's number, and a MIG instance by its UUID too, as a GPU has several."""
         return f"GPU {self.index} {self.uuid}" if self.is_instance else f"GPU {self.index}"
 
-    @property
-    def unnamed(self) -> int | None:
-        """Count the parts that are held by no container that is named; None if nobody knows."""
-        if self.granted is None:
-            return None
-        unnamed = self.granted - sum(one.parts for one in self.tenants)
-        return unnamed if unnamed > self._rounded else 0
-
-    @property
-    def _rounded(self) -> int:
-        """Count the parts that may be nobody's: thousandths of each tenant are rounded, and free are whole vGPUs."""
-        if self.parts != MILLI_PER_GPU or self.parts == self.vgpus_per_gpu:
-            return 0
-        return len(self.tenants) + 1 + self.parts // (self.vgpus_per_gpu or self.parts)
-
     def ratio(self, parts: int) -> float:
         """Write some of its parts as a share of the GPU."""
         return parts / self.parts

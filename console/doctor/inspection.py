@@ -1,19 +1,20 @@
 """Look at an installation: what the checks of `gpu-share doctor` judge. Nothing in the cluster is changed."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, message_of, path_of
+from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
 from console.cluster_policies import read_policies
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import Attempt, Installation
 from console.doctor.parts import parts
 from console.doctor.served import apis, classes, gates, rights, slices, toolkits, version
 from console.look import look, unseen
+from console.no_answer import message_of
 from console.objects import Metadata, Object, Pod
 from console.seen import Seen, Unseen
 from console.serving_certificate import RIGHT, serving_certificate
+from console.threads import asking
 from console.words import Shown
 from policies.contract import NAMESPACE, SHARE_ANNOTATION, WEBHOOK_CONFIGURATION
 
@@ -47,7 +48,7 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
             "policies": (f"list configmaps in namespace {NAMESPACE}", lambda: _policies(api)),
             "namespaces": ("list namespaces", lambda: {"namespaces": _namespaces(api)}),
         }
-    with ThreadPoolExecutor(len(looks)) as threads:
+    with asking(api) as threads:
         asked = {name: threads.submit(_look, name, *one) for name, one in looks.items()}
         seen = look(api)
         found: Found = {"ready": {} if pre else _ready(api, seen)}

@@ -5,9 +5,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from console.api_server import ApiServer, UnseenError, decoded, message_of
+from console.api_server import ApiServer, UnseenError, decoded
 from console.doctor.installation import SUCCEEDED
 from console.dra_objects import DeviceClass, ResourceSlice
+from console.no_answer import message_of
 from console.objects import Pod
 from console.words import Shown
 from policies.contract import NAMESPACE

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from console.explain.subject import Subject
 from console.explain.troubles import may_have_hit
+from console.unnamed import unnamed_parts
 from console.words import ABSENT, gib, percent
 from policies.node_state import Gpu, Tenant
 from policies.share import milli_text
@@ -24,7 +25,8 @@ def on_gpus(subject: Subject) -> Iterator[str]:
         where = f"{gpu.model} {gpu.uuid} (GPU {gpu.index} of {node.name})"
         yield f'container "{tenant.container}": {_share(gpu, tenant)} of {where}'
         yield from (f"  {line}" for line in _limits(gpu, tenant))
-        yield f"  with {' and '.join(_others(gpu, tenant)) or 'nobody else'}"
+        nobody = "nobody else" if unnamed_parts(gpu) is not None else "nobody else that is known"
+        yield f"  with {', and '.join(_others(gpu, tenant)) or nobody}"
         yield from (f"  the GPU is unhealthy: {fault.why}; it recovers {fault.comes_back}" for fault in gpu.faults)
         last = gpu.application_fault
         if last is not None and may_have_hit(last, tenant, subject.pod.pod):
@@ -47,8 +49,7 @@ def _others(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
     named = [f"{one.name} ({_share(gpu, one)})" for one in gpu.tenants if one.name != tenant.name]
     if named:
         yield ", ".join(named)
-    unnamed = (gpu.granted or 0) - sum(one.parts for one in gpu.tenants)
-    if unnamed > 0:
+    if unnamed := unnamed_parts(gpu):
         yield f"{milli_text(gpu.milli(unnamed))} that is of no named container"
 
 

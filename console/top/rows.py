@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
+from console.unnamed import unnamed_parts
 from policies.node_state import Ages, Gpu, NodeState, Tenant
 from policies.share import milli_text
 
@@ -80,7 +81,9 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def silent_nodes(self) -> tuple[str, ...]:
         """Those that do not say now who holds what of their GPUs, by name."""
-        return tuple(node.name for node in self.nodes if node.trouble or any(gpu.unnamed != 0 for gpu in node.gpus))
+        return tuple(
+            node.name for node in self.nodes if node.trouble or any(unnamed_parts(gpu) != 0 for gpu in node.gpus)
+        )
 
     def _hides(self, *what: str) -> bool:
         return any(one.what.startswith(what) for one in self.unseen)
@@ -133,9 +136,9 @@ def _notes(node: SeenNode, state: NodeState) -> tuple[str, ...]:
         if resource
     )
     unnamed = (
-        f"{gpu.called}: {milli_text(gpu.milli(gpu.unnamed))} is held, and by no container that is named"
+        f"{gpu.called}: {milli_text(gpu.milli(parts))} is held, and by no container that is named"
         for gpu in state.gpus
-        if gpu.unnamed
+        if (parts := unnamed_parts(gpu))
     )
     return (*state.skipped, *restart, *unknown, *unnamed, *(f"{what}: {why}" for what, why in others if why))
 

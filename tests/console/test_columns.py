@@ -1,6 +1,5 @@
-"""Rows of `gpu-share top` look as those of a table of rich, and take a part of its time where there are thousands."""
+"""Rows of `gpu-share top` look as those of a table of rich."""
 
-import time
 from io import StringIO
 
 import pytest
@@ -28,22 +27,15 @@ def table(made: list[list[Text]]) -> Table:
     return found
 
 
-def drawn(picture: RenderableType, columns: int) -> tuple[str, float]:
+def drawn(picture: RenderableType, columns: int) -> str:
     console = Console(file=StringIO(), width=columns, color_system=None)
-    began = time.process_time()
     with console.capture() as captured:
         console.print(picture)
-    return captured.get(), time.process_time() - began
+    return captured.get()
 
 
 @pytest.mark.parametrize("columns", [4096, 120, 38, 37, 36, 20])
 @pytest.mark.parametrize("number", [0, 1, 5])
 def test_rows_look_as_in_a_table_at_any_width(columns: int, number: int) -> None:
     made = rows(number)
-    assert drawn(Columns(HEADS, made, ("POD",)), columns)[0] == drawn(table(made), columns)[0]
-
-
-def test_thousands_of_rows_take_a_part_of_the_time_of_a_table() -> None:
-    made = rows(3000)
-    _, seconds = drawn(Columns(HEADS, made, ("POD",)), 4096)
-    assert seconds < drawn(table(made), 4096)[1] / 2
+    assert drawn(Columns(HEADS, made, ("POD",)), columns) == drawn(table(made), columns)

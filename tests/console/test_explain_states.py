@@ -88,7 +88,7 @@ def test_a_fault_before_a_pod_was_created_has_not_hit_it(asked: Asked, minutes: 
     [
         ((), 2, "with nobody else"),
         ((), 10, "with 0.8 that is of no named container"),
-        ((tenant("b", 3),), 10, "with team-vision/b/main (0.3) and 0.5 that is of no named container"),
+        ((tenant("b", 3),), 10, "with team-vision/b/main (0.3), and 0.5 that is of no named container"),
     ],
 )
 def test_what_is_granted_to_nobody_who_is_named_is_told(

@@ -58,7 +58,7 @@ def test_an_interrupt_ends_a_command_while_a_list_is_read(served: Served) -> Non
 def test_a_list_that_takes_too_long_is_not_read_to_its_end(served: Served) -> None:
     on = slow()
     settings = settings_from_environment()
-    load(settings, str(served(on)), "")
+    load(settings, [served(on)], "")
     with pytest.raises(UnseenError, match=r"no whole list within 0\.2 s, but 1 objects: ask for one namespace"):
         list(ApiServer(settings, listing_seconds=0.2).all(Pod, PODS))
     assert on.asked.count(PODS) == 1

@@ -30,11 +30,6 @@ _NAMESPACE = re.compile(r"[a-z0-9-]{1,63}")
 _LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")  # https://pkg.go.dev/k8s.io/klog/v2
 
 
-class _ConfigMap(msgspec.Struct, frozen=True):
-    data: dict[str, str] | None = None
-    binary_data: dict[str, bytes] | None = msgspec.field(name="binaryData", default=None)  # files that are not UTF-8
-
-
 class ClusterError(GpuShareError):
     """Policies that cannot be had from the cluster; the message says why, and what to do."""
 
