@@ -106,6 +106,7 @@ class _Process:
             for acts in (
                 (self._timing.gpus, first, self._look_at_gpus),
                 (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
+                (self._timing.look, self._supervisor.keep_shared_directories, self._supervisor.keep_shared_directories),
                 (self._timing.use, self._measurement.measure, self._measurement.measure),
             ):
                 # One that hangs in the driver must not keep the process from ending.

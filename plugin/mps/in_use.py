@@ -23,6 +23,13 @@ class GpusInUse:
         found = self._among(uuids, self._tenancy.read())
         return uuids if found is None else found
 
+    def is_idle(self) -> bool:
+        """Whether it is known that no container has a share by MPS of any GPU, but for init containers by DRA."""
+        tenants = self._tenancy.read()
+        if tenants is None or any(one.has_share_by_mps for one in tenants):
+            return False
+        return self._known(tenants) == frozenset()
+
     def of(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
         """
         Name the GPUs that stay exclusive although they have no daemon: a container holds a share of them, or may.

@@ -7,20 +7,24 @@ its /dev/shm.
 
 import logging
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from plugin.errors import MpsError
-from plugin.mps import mounts
+from plugin.mps import leftovers, mounts
 from plugin.mps.pipe_directories import label, opened_child
 
 _log = logging.getLogger(__name__)
 
 DIRECTORY = "shm"  # as `limits` mounts it
 _SOURCE = "gpu-share"  # how our tmpfs is told from one that an administrator mounted there
-_OPTIONS = "mode=1777,size=50%"
+_WRITTEN_BY_ALL = 0o1777
+_OPTIONS = f"mode={_WRITTEN_BY_ALL:o},size=50%"
 _SERVERS = Path("/dev/shm")  # noqa: S108 - where CUDA looks
 _FIRST_PROCESS = Path("/proc/1/mountinfo")
+_CLOCK_LAGS_NS = 10**9  # behind that of what is asked; the kernel's for files does, by some milliseconds
 
 
 def provide(pipe_directory: Path) -> None:
@@ -56,6 +60,33 @@ def provide(pipe_directory: Path) -> None:
         ) from error
 
 
+def empty(pipe_directory: Path, *, is_idle: Callable[[], bool], servers: Callable[[], Iterable[int]]) -> None:
+    """
+    Remove from our tmpfs what ended containers have left there, where no container holds a share by MPS.
+
+    *is_idle* says whether that is known, and *servers* names the processes of MPS, by PID, which keep what they use.
+    What one has made that has just been allocated its share stays: it is newer than the time that counts, which is
+    before the question. Nor is anything removed while a container has it mounted that nobody knows of.
+
+    Raises:
+        OSError: If something cannot be removed, or nobody can say what is in use.
+    """
+    before_ns = time.time_ns() - _CLOCK_LAGS_NS
+    with _ours(pipe_directory) as found:
+        for directory in found:
+            if not leftovers.has_older(directory, before_ns) or not is_idle():
+                continue
+            kept = leftovers.in_use_by(servers())
+            device = os.fstat(directory).st_dev
+            if leftovers.has_older(directory, before_ns, kept) and not leftovers.is_mounted_elsewhere(
+                device, str(_SERVERS)
+            ):
+                before_bytes = _used_bytes(directory)
+                leftovers.remove_older(directory, before_ns, kept)
+                freed = max(0, before_bytes - _used_bytes(directory))
+                _log.info("removed what ended containers left in the shared memory of MPS", extra={"bytes": freed})
+
+
 def withdraw(pipe_directory: Path) -> None:
     """Take our tmpfs out of the tree; containers that have it keep theirs."""
     shared = str(_place(pipe_directory))
@@ -69,6 +100,23 @@ def withdraw(pipe_directory: Path) -> None:
 def _place(pipe_directory: Path) -> Path:
     """Resolve the directory as the list of mounts has it; a link in its own place is not followed."""
     return pipe_directory.resolve() / DIRECTORY
+
+
+@contextmanager
+def _ours(pipe_directory: Path) -> Iterator[tuple[int, ...]]:
+    """Open our tmpfs; nothing where there is none, or an administrator's in its place."""
+    shared = str(_place(pipe_directory))
+    there = mounts.mount_of(shared, mounts.mounts())
+    if there is None or (there.point, there.source) != (shared, _SOURCE):
+        yield ()
+        return
+    with opened_child(pipe_directory, DIRECTORY) as directory:
+        yield (directory,)
+
+
+def _used_bytes(directory: int) -> int:
+    status = os.fstatvfs(directory)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
 def shows_to_us_alone(

@@ -27,6 +27,7 @@ from policies.ceiling import largest_vgpus
 from policies.cluster import Cluster
 from policies.contract import MPS
 from policies.policy_set import PolicySet
+from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Supervisor:
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
+        self._warn = WarnOnce(_log)
         self._not_restored: Mapping[str, str] = {}  # the GPUs whose compute mode was not: why, as the log has it
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
@@ -101,6 +103,16 @@ class Supervisor:
         faults = self._context.modes.hold([supervisor.gpu.uuid for supervisor in supervisors])
         for supervisor in supervisors:
             supervisor.blocked = faults.get(supervisor.gpu.uuid, "")
+
+    def keep_shared_directories(self) -> None:
+        """Have nothing left in what all tenants share once nobody holds a share."""
+        if not self._prepared:
+            return
+        pipes = self._context.place.pipe_directory
+        try:
+            shared_memory.empty(pipes, is_idle=self._in_use.is_idle, servers=partial(_below, pipes))
+        except OSError as error:
+            self._warn("a directory that tenants share cannot be kept", f"{error.filename or pipes}: {error.strerror}")
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
@@ -201,6 +213,11 @@ class Supervisor:
             if self._not_restored.get(uuid) != reason:  # it is tried again and again
                 _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
         self._not_restored = left
+
+
+def _below(pipe_directory: Path) -> tuple[int, ...]:
+    """Name the processes of MPS in all pipe directories below, by PID."""
+    return tuple(one.pid for one in holders() if Path(one.directory).parent == pipe_directory)
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:

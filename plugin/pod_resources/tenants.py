@@ -60,6 +60,11 @@ class Tenant:
         by_dra = any(one.startswith(label) and _NOT_BY_MPS.search(one) is None for one in self.devices)
         return by_dra or bool(self.vgpus_on(gpu_uuid)) or gpu_uuid in self.together
 
+    @property
+    def has_share_by_mps(self) -> bool:
+        """Whether it holds vGPUs of any GPU, or a device of DRA by MPS."""
+        return bool(self.vgpus) or any(_NOT_BY_MPS.search(one) is None for one in self.devices)
+
     def sizes_on(self, gpu_uuid: str) -> tuple[int, ...]:
         """List the sizes of its devices of DRA on one GPU, in thousandths; all of it where a name says none."""
         label = f"{label_of(gpu_uuid)}-"

@@ -12,7 +12,7 @@ from plugin.mps.shared_memory import shows_to_us_alone
 from tests.plugin.mps.isolated import ISOLATED, ROOT, needs_mounts
 
 START = """
-import logging, os, sys
+import logging, os, sys, time
 from pathlib import Path
 from plugin.errors import MpsError
 from plugin.mps import shared_memory
@@ -75,6 +75,50 @@ print(mounted() == before)
 """,
     )
     assert said.splitlines() == ["1 True ['cuda']", "True"]
+
+
+@needs_mounts
+def test_what_a_container_makes_that_starts_while_it_is_asked_who_holds_shares_stays(pipes: Path) -> None:
+    said = isolated(
+        pipes,
+        """
+shared_memory.provide(pipes)
+for name in ("of an ended one", "of a server"):
+    (shm / name).write_text("")
+in_use = (shm / "of a server").open()
+time.sleep(1.1)
+def asked(is_idle):
+    (shm / "of one that starts").write_text("")
+    return is_idle
+def empty(is_idle):
+    shared_memory.empty(pipes, is_idle=lambda: asked(is_idle), servers=lambda: [os.getpid()])
+    print(sorted(os.listdir(shm)))
+empty(False)
+empty(True)
+""",
+    )
+    assert said.splitlines() == [
+        "['of a server', 'of an ended one', 'of one that starts']",
+        "['of a server', 'of one that starts']",
+    ]
+
+
+@needs_mounts
+def test_nothing_of_an_administrators_mount_is_removed(pipes: Path) -> None:
+    said = isolated(
+        pipes,
+        """
+(pipes / "own").mkdir(mode=0o700)
+(pipes / "own" / "kept").write_text("")
+shm.mkdir()
+mount(str(pipes / "own"), str(shm), flags=BIND)
+shared_memory.provide(pipes)
+time.sleep(1.1)
+shared_memory.empty(pipes, is_idle=lambda: True, servers=list)
+print(os.listdir(shm))
+""",
+    )
+    assert said.strip() == "['kept']"
 
 
 @needs_mounts

@@ -1,0 +1,96 @@
+"""What tenants of a node share by MPS, and what is left of it: with a tmpfs that is mounted for real."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+
+from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.isolated import ISOLATED, needs_mounts
+from tests.plugin.mps.tenants import claimed, held, kubelet
+from tests.plugin.waiting import wait_until
+
+pytestmark = [
+    needs_mounts,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or which("nsenter") is None or which("setpriv") is None,
+        reason="needs root, nsenter and setpriv to be a tenant",
+    ),
+]
+SEVERAL_LOOKS_SECONDS = 2.0
+
+Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+@contextmanager
+def node() -> Iterator[tuple[str, ...]]:
+    """Give what runs a program in a mount namespace that lasts."""
+    process = subprocess.Popen([*ISOLATED, "sleep", "600"])
+    try:
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+        yield ("nsenter", "--mount", f"--target={process.pid}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shell(inside: tuple[str, ...], *, user: int = 0) -> Shell:
+    before = ("setpriv", f"--reuid={user}", "--clear-groups") if user else ()
+
+    def run(script: str) -> "subprocess.CompletedProcess[str]":
+        command = [*inside, *before, "sh", "-c", script]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    return run
+
+
+def removed(log: list[dict[str, Any]]) -> list[int]:
+    wanted = "removed what ended containers left in the shared memory of MPS"
+    return [line["bytes"] for line in log if line["message"] == wanted]
+
+
+@pytest.mark.parametrize("holding", [held("team/a", A, vgpus=2), claimed("team/a", A, milli=200)], ids=["vgpus", "dra"])
+def test_what_a_pod_leaves_in_the_shared_memory_goes_once_no_container_holds_a_share(
+    bench: Bench, start: Start, holding: Any
+) -> None:
+    with kubelet(bench.root / "kubelet", holding) as listed, node() as inside:
+        running = start(before=inside)
+        bench.is_now("ready", A, B)
+        shm = bench.pipes / "shm"
+        killed = f"head -c 8M /dev/zero >{shm}/psm_1; mkdir -p {shm}/torch/d; echo >{shm}/torch/d/x; kill -9 $$"
+        shell(inside, user=1000)(killed)
+        time.sleep(SEVERAL_LOOKS_SECONDS)
+        assert shell(inside)(f"ls {shm}").stdout.split() == ["psm_1", "torch"]
+        listed.clear()
+        wait_until(lambda: shell(inside)(f"ls {shm}").stdout == "")
+        assert shell(inside, user=2000)(f"touch {shm}/mine").returncode == 0
+        (freed,) = removed(running.ends(by=15)[1])
+        assert freed >= 8 << 20
+
+
+@pytest.mark.usefixtures("idle")
+def test_nothing_is_removed_while_a_container_that_nobody_knows_of_has_the_shared_memory(
+    bench: Bench, start: Start
+) -> None:
+    with node() as inside:
+        start(before=inside)
+        bench.is_now("ready", A, B)
+        shm = bench.pipes / "shm"
+        container = subprocess.Popen(
+            [*inside, *ISOLATED, "sh", "-c", f"mount --bind {shm} /dev/shm && touch /dev/shm/x && echo made && read _"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert container.stdout is not None
+        assert container.stdout.readline() == "made\n"
+        time.sleep(SEVERAL_LOOKS_SECONDS)
+        assert shell(inside)(f"ls {shm}").stdout.split() == ["x"]
+        container.communicate("\n")
+        wait_until(lambda: shell(inside)(f"ls {shm}").stdout == "")
