@@ -42,7 +42,7 @@ def prepare_pipe_directory(path: Path) -> None:
     try:
         path.mkdir(mode=_ENTERED_BY_ALL, parents=True, exist_ok=True)
         with _opened(path) as directory:
-            _take(directory)
+            take(directory)
     except OSError as error:
         raise MpsError(
             f"mps.pipeDirectory {path}: expected a directory that can be written to, and no link: {error.strerror}"
@@ -71,10 +71,22 @@ def prepare(pipe_directory: Path, name: str) -> Path:
         )
     try:
         with opened_child(pipe_directory, name) as directory:
-            _take(directory)
+            take(directory)
     except OSError as error:
         raise MpsError(f"{path}: cannot be taken over: {error.strerror}") from error
     return path
+
+
+def open_to_all(path: Path) -> None:
+    """
+    Have the directory of all pipe directories entered by all, whatever root in a container has made of it.
+
+    Raises:
+        OSError: If that cannot be, or it is not there.
+    """
+    with _opened(path) as directory:
+        if take(directory):
+            _log.warning("mps.pipeDirectory was closed to some users: opened again", extra={"directory": str(path)})
 
 
 def clear(pipe_directory: Path, name: str) -> None:
@@ -114,6 +126,20 @@ def drop_acl(file: int | str) -> bool:
             os.removexattr(file, name)
             found = True
     return found
+
+
+def take(directory: int, mode: int = _ENTERED_BY_ALL) -> bool:
+    """Have an open directory for our own, with this mode and no ACL, and say whether it was not; OSError if not."""
+    status = os.fstat(directory)
+    changed = drop_acl(directory)  # first: with one, the mode says something else
+    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        os.fchown(directory, os.geteuid(), os.getegid())
+        changed = True
+    if stat.S_IMODE(os.fstat(directory).st_mode) != mode:  # for a new one that is the umask's doing
+        os.fchmod(directory, mode)
+        changed = True
+    label(directory)
+    return changed
 
 
 @contextmanager
@@ -157,16 +183,6 @@ def _child(parent: int, name: str) -> Iterator[int]:
         yield directory
     finally:
         os.close(directory)
-
-
-def _take(directory: int) -> None:
-    status = os.fstat(directory)
-    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-        os.fchown(directory, os.geteuid(), os.getegid())
-    if stat.S_IMODE(status.st_mode) != _ENTERED_BY_ALL:  # for a new one that is the umask's doing
-        os.fchmod(directory, _ENTERED_BY_ALL)
-    drop_acl(directory)
-    label(directory)
 
 
 def _empty(directory: int) -> None:

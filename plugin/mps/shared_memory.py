@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plugin.errors import MpsError
 from plugin.mps import leftovers, mounts
-from plugin.mps.pipe_directories import label, opened_child
+from plugin.mps.pipe_directories import label, opened_child, take
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +58,19 @@ def provide(pipe_directory: Path) -> None:
             f"{error.filename or shared}: cannot be mounted: {error.strerror}: run gpu-share mps as root in a "
             "privileged container"
         ) from error
+
+
+def open_to_all(pipe_directory: Path) -> None:
+    """
+    Have our tmpfs written to by all users, whatever root in a container has made of it.
+
+    Raises:
+        OSError: If that cannot be.
+    """
+    with _ours(pipe_directory) as found:
+        for directory in found:
+            if take(directory, _WRITTEN_BY_ALL):
+                _log.warning("the shared memory of MPS was closed to some users: opened again")
 
 
 def empty(pipe_directory: Path, *, is_idle: Callable[[], bool], servers: Callable[[], Iterable[int]]) -> None:

@@ -18,7 +18,7 @@ from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.largest_held import largest_held
 from plugin.mps.no_links import follow_no_links
-from plugin.mps.pipe_directories import prepare_pipe_directory
+from plugin.mps.pipe_directories import open_to_all, prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
 from plugin.shares.parts_file import CheckpointError
@@ -105,11 +105,13 @@ class Supervisor:
             supervisor.blocked = faults.get(supervisor.gpu.uuid, "")
 
     def keep_shared_directories(self) -> None:
-        """Have nothing left in what all tenants share once nobody holds a share."""
+        """Have what all tenants share open to all of them, and nothing left there once nobody holds a share."""
         if not self._prepared:
             return
         pipes = self._context.place.pipe_directory
         try:
+            open_to_all(pipes)
+            shared_memory.open_to_all(pipes)
             shared_memory.empty(pipes, is_idle=self._in_use.is_idle, servers=partial(_below, pipes))
         except OSError as error:
             self._warn("a directory that tenants share cannot be kept", f"{error.filename or pipes}: {error.strerror}")

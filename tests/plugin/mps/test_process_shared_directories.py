@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.plugin.mps.bench import A, B, Bench, Start
-from tests.plugin.mps.isolated import ISOLATED, needs_mounts
+from tests.plugin.mps.conftest import close_to_a_user
+from tests.plugin.mps.isolated import ISOLATED, ROOT, needs_mounts
 from tests.plugin.mps.tenants import claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
@@ -94,3 +96,42 @@ def test_nothing_is_removed_while_a_container_that_nobody_knows_of_has_the_share
         assert shell(inside)(f"ls {shm}").stdout.split() == ["x"]
         container.communicate("\n")
         wait_until(lambda: shell(inside)(f"ls {shm}").stdout == "")
+
+
+@pytest.mark.parametrize("closed", ["chmod 700 {pipes}", "chown 1234:1234 {pipes}; chmod 700 {pipes}", "acl"])
+def test_a_pipe_directory_that_root_in_a_container_closed_to_other_users_is_open_to_them_again(
+    bench: Bench, start: Start, closed: str
+) -> None:
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
+        running = start()
+        bench.is_now("ready", A, B)
+        if closed == "acl":
+            close_to_a_user(bench.pipes)
+        else:
+            assert shell(())(closed.format(pipes=bench.pipes)).returncode == 0
+        wait_until(lambda: shell((), user=1000)(f"ls {bench.pipes}").returncode == 0)
+        status = bench.pipes.stat()
+        assert (oct(status.st_mode), status.st_uid, os.listxattr(bench.pipes)) == ("0o40755", 0, [])
+        assert "mps.pipeDirectory was closed to some users: opened again" in {
+            line["message"] for line in running.ends(by=15)[1]
+        }
+
+
+@pytest.mark.parametrize("closed", ["chmod 755 {shm}", "chown 1000 {shm}", "acl"])
+def test_shared_memory_that_root_in_a_container_closed_to_other_users_is_open_to_them_again(
+    bench: Bench, start: Start, closed: str
+) -> None:
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)), node() as inside:
+        running = start(before=inside)
+        bench.is_now("ready", A, B)
+        shm = bench.pipes / "shm"
+        if closed == "acl":
+            script = f"import sys; from tests.plugin.mps.conftest import close_to_a_user as f; f('{shm}')"
+            subprocess.run([*inside, sys.executable, "-c", script], check=True, cwd=ROOT)
+        else:
+            assert shell(inside)(closed.format(shm=shm)).returncode == 0
+        wait_until(lambda: shell(inside)(f"stat -c %a:%u:%A {shm}").stdout == "1777:0:drwxrwxrwt\n")
+        wait_until(lambda: shell(inside, user=1000)(f"touch {shm}/x").returncode == 0)
+        assert "the shared memory of MPS was closed to some users: opened again" in {
+            line["message"] for line in running.ends(by=15)[1]
+        }

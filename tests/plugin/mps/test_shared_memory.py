@@ -104,7 +104,7 @@ empty(True)
 
 
 @needs_mounts
-def test_nothing_of_an_administrators_mount_is_removed(pipes: Path) -> None:
+def test_nothing_of_an_administrators_mount_is_removed_and_its_mode_stays(pipes: Path) -> None:
     said = isolated(
         pipes,
         """
@@ -114,11 +114,12 @@ shm.mkdir()
 mount(str(pipes / "own"), str(shm), flags=BIND)
 shared_memory.provide(pipes)
 time.sleep(1.1)
+shared_memory.open_to_all(pipes)
 shared_memory.empty(pipes, is_idle=lambda: True, servers=list)
-print(os.listdir(shm))
+print(os.listdir(shm), oct(shm.stat().st_mode))
 """,
     )
-    assert said.strip() == "['kept']"
+    assert said.strip() == "['kept'] 0o40700"
 
 
 @needs_mounts
