@@ -218,6 +218,7 @@ def _reconciler(
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
         unsafe=lambda one: resources.unsafe if allocators.by_plugin(one.gpu) else "",
         misfit=lambda one: resources.misfit(one) if allocators.by_plugin(one.gpu) else "",
+        unadvertised=lambda one: resources.unadvertised(one) if allocators.by_plugin(one.gpu) else "",
         left_claimed=left_to_nobody(held, driver),
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )

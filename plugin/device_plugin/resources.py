@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
+from plugin.device_plugin.guarded import fit_guard_state
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.service import Resource
 from plugin.errors import HoldingsError, PluginError
 from plugin.gpus.gpu import Gpu, Pool
-from plugin.health.state import FitGuardState, GpuRoom
+from plugin.health.state import FitGuardState
 from plugin.shares.cdi import Grid, grids_of
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, delivery, look_for_devices
@@ -49,6 +50,7 @@ class Resources:
         self._serve = serve
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
+        self._failed: dict[tuple[SharingStrategy, str], str] = {}  # likewise, at the last `publish`: why
         self._specifications = Specifications(handover, self._held.grids, serving_in)
         self._seen: tuple[Sequence[Gpu], str, Collection[str]] = ((), "", ())  # all GPUs, the driver, those missing
         self._is_unsafe = False
@@ -77,20 +79,19 @@ class Resources:
 
     def fit_guard(self) -> FitGuardState | None:
         """Say what is free of each GPU, and what of it is hidden; None without a guard. From any thread."""
-        if not self._is_guarded:
-            return None
-        guarded = [one for one in tuple(self._resources.values()) if one.devices.is_guarded]
-        rooms = [(resource.name, room) for resource in guarded for room in resource.devices.rooms()]
-        return FitGuardState(
-            gpus=tuple(
-                GpuRoom(uuid=one.gpu_uuid, resource=name, free=one.free, hidden=one.hidden) for name, one in rooms
-            ),
-            unknown=_unknown([one.devices for one in guarded]),
-        )
+        return fit_guard_state(tuple(self._resources.values())) if self._is_guarded else None
 
     def misfit(self, one: SharedGpu) -> str:
         """Say why a GPU cannot have as many vGPUs as its resource says; empty if it can."""
         return misfit(one.gpu, one.strategy, vgpus_per_gpu=self._division.parts_of_resource_of(one))
+
+    def unadvertised(self, one: SharedGpu) -> str:
+        """Say why the kubelet was not told of a GPU by the last `publish`; empty if it was."""
+        key = one.strategy, self._division.device(one.gpu)
+        why, resource = self._failed.get(key), self._resources.get(key)
+        known = resource.devices.pool.gpus if resource is not None else ()
+        is_new = one.gpu.uuid not in {gpu.uuid for gpu in known}
+        return f"it cannot be advertised: {why}" if why is not None and is_new else ""
 
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
@@ -120,7 +121,7 @@ class Resources:
         *of_held* says why, by UUID, other GPUs are unhealthy of which containers hold something.
 
         Raises:
-            PluginError: If one that is new cannot be; it is tried again the next time.
+            PluginError: If one that is new cannot be; it is tried again the next time. All others are.
         """
         faults = {**of_held, **{one.gpu.uuid: one.why for one in gpus if one.why}}
         if faults != self._faults:
@@ -130,8 +131,16 @@ class Resources:
         kinds: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
         for one in gpus:
             kinds.setdefault((one.strategy, self._division.device(one.gpu)), []).append(one.gpu)
+        self._failed.clear()
+        first: PluginError | None = None
         for strategy, device in {**self._resources, **kinds}:  # a resource whose GPUs went to DRA has none
-            self._advertise(strategy, device, tuple(kinds.get((strategy, device), ())))
+            try:
+                self._advertise(strategy, device, tuple(kinds.get((strategy, device), ())))
+            except PluginError as error:
+                self._failed[strategy, device] = str(error)
+                first = first or error
+        if first is not None:
+            raise first
 
     def _advertise(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> None:
         resource = self._resources.get((strategy, device))
@@ -239,12 +248,3 @@ class Resources:
     def _grids(self, strategy: SharingStrategy, *pools: Pool) -> list[Grid]:
         sharing = sharing_of(strategy, self._cluster)
         return [grid for pool in pools for grid in grids_of(pool, sharing)]
-
-
-def _unknown(guarded: Sequence[Devices]) -> str:
-    """Say why it is not known what is free; nothing if it is."""
-    if not all(one.is_known for one in guarded):
-        return "the kubelet has not said yet who holds which"
-    if any(one.is_lost for one in guarded):
-        return "no checkpoint says on which GPUs some containers are: nothing is free until these have ended"
-    return ""

@@ -66,6 +66,7 @@ class ReconcilerContext:
     unwritten: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot be written who holds what of a GPU
     unsafe: Callable[[SharedGpu], str] = lambda _: ""  # why pods could lift the limits of their shares of it
     misfit: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot have as many vGPUs as it is to have
+    unadvertised: Callable[[SharedGpu], str] = lambda _: ""  # why the last `publish` did not tell the kubelet of it
     left_claimed: Callable[[], Collection[str]] = tuple  # GPUs, by UUID, of which nobody takes claims back
     restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
     clock: Callable[[], float] = boot_seconds
@@ -137,6 +138,7 @@ class Reconciler:
         try:
             self._context.publish(self._inventory.entries)
         finally:
+            self._inventory.set_reported_faults("advertised", self._context.unadvertised, at)
             self._log_changes()
             self._log_application_faults(at)
             self._write(at, pending)

@@ -34,6 +34,7 @@ _REPORTED: dict[Source, str] = {
     "held": "once it can be written",
     "handover": "once it takes that, as `not taken` says, or `handover` in _cluster.yaml is what it was before",
     "division": "once it has no more vGPUs than it can have",
+    "advertised": "once it can be advertised, which is tried again every second",
     "mode": "once `gpu-share mps`, if it set that mode, has put it back, or by `nvidia-smi -c DEFAULT`",
     "claims": "once DRA is installed again, or the pods have ended and the file that the plugin's log names is removed",
 }

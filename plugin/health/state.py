@@ -18,7 +18,19 @@ HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
 
 Source = Literal[
-    "xid", "recovery", "lost", "gone", "mig", "nvml", "mps", "held", "handover", "claims", "division", "mode"
+    "xid",
+    "recovery",
+    "lost",
+    "gone",
+    "mig",
+    "nvml",
+    "mps",
+    "held",
+    "handover",
+    "claims",
+    "division",
+    "mode",
+    "advertised",
 ]
 
 

@@ -91,6 +91,30 @@ def test_a_gpu_that_cannot_be_handed_over_is_not_shared_but_its_neighbours_fault
     assert healthy(served[0]) == [False] * 4 + [True] * 4
 
 
+def test_a_resource_that_cannot_be_served_keeps_no_other_from_it_and_its_gpus_say_why() -> None:
+    served: list[str] = []
+    fails = ["gpu-share.dev/vgpu", "gpu-share.dev/gpu"]
+
+    def serve(resource: Resource) -> None:
+        if resource.name in fails:
+            raise SocketError(f"no socket for {resource.name}")
+        served.append(resource.name)
+
+    known = resources_of(Settings(**SETTINGS), Cluster(), serve=serve)
+    by_mps, whole, by_time = gpus = [Seen(GPUS[0], "mps"), Seen(GPUS[1], "whole"), Seen(GPUS[2], "time-slicing")]
+    with pytest.raises(SocketError, match=r"no socket for gpu-share\.dev/vgpu$"):
+        known.publish(gpus)
+    assert served == ["gpu-share.dev/vgpu-timesliced"]
+    assert [known.unadvertised(one) for one in gpus] == [
+        "it cannot be advertised: no socket for gpu-share.dev/vgpu",
+        "it cannot be advertised: no socket for gpu-share.dev/gpu",
+        "",
+    ]
+    fails.clear()
+    known.publish(gpus)
+    assert [known.unadvertised(one) for one in (by_mps, whole, by_time)] == [""] * 3
+
+
 def test_a_hand_over_that_fails_leaves_the_one_before_and_is_taken_later(tmp_path: Path) -> None:
     served: list[Resource] = []
     in_the_way = tmp_path / "run"

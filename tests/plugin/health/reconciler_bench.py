@@ -47,6 +47,7 @@ class Bench:
             publish=self.advertised.publish,
             resource_of=Division(cluster, node_name=settings.node_name, number_of=GpuNumbers(None, ()).of).resource_of,
             misfit=self.advertised.misfit,
+            unadvertised=self.advertised.unadvertised,
             clock=lambda: self.seconds,
         )
         self.reconciler = Reconciler(inventory, self.reports, context)

@@ -8,7 +8,7 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.health.reports import Report
 from plugin.health.state import HEARTBEAT_SECONDS, NODE_FILE, read_node_health
-from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines
+from tests.plugin.health.reconciler_bench import FIRST, SECOND, THIRD, Bench, Lines
 from tests.plugin.waiting import wait_until
 
 
@@ -129,6 +129,11 @@ def test_a_directory_that_cannot_be_written_to_is_said_once_and_stops_nothing(
     )
 
 
+def unadvertised(bench: Bench) -> dict[str, str]:
+    gpus = written(bench)["gpus"]
+    return {gpu["uuid"]: one["why"] for gpu in gpus for one in gpu["faults"] if one["source"] == "advertised"}
+
+
 def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
     bench: Bench, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,8 +150,10 @@ def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
         bench.reports.put(bench.xid(FIRST, number))
     wait_until(lambda: list(bench.faults()) == [FIRST])
     assert len(bench.resources[0].devices.pool.gpus) == 2
+    wait_until(lambda: unadvertised(bench) == {THIRD: "it cannot be advertised: the directory is full"})
     monkeypatch.undo()
     wait_until(lambda: len(bench.resources[0].devices.pool.gpus) == 3)
+    wait_until(lambda: unadvertised(bench) == {} and THIRD not in bench.faults())
     bench.reconciler.stop()
     running.join()
     assert lines().count(("a GPU that appeared is not shared", "the directory is full")) == 1
