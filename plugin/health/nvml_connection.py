@@ -78,7 +78,10 @@ class NvmlConnection:
         """
         found = listed(self._nvml)
         handles, uuids, errors = found.handles, found.uuids, found.errors
-        looks = {uuid: self._look(handles[index], events_failure=events_failure) for index, uuid in uuids.items()}
+        looks = {
+            uuid: self._look(handles[index], events_failure or self.events.failure(uuid))
+            for index, uuid in uuids.items()
+        }
         # A GPU that cannot say who it is: NVML keeps its number.
         for index in tuple(errors):
             uuid = self._known.uuids.get(index)
@@ -126,7 +129,7 @@ class NvmlConnection:
                 self._driver = driver_version(self._nvml)
         return self._driver
 
-    def _look(self, handle: Any, *, events_failure: str) -> Look:
+    def _look(self, handle: Any, events_failure: str) -> Look:
         try:
             is_cut = bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle)))
             reach(self._nvml, handle, is_cut=is_cut)

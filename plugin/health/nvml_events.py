@@ -5,16 +5,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from plugin.gpus.nvml import NvmlHealth, if_answered, number_of, raise_if_nvml_failed
+from plugin.gpus.nvml import NvmlHealth, explained, if_answered, number_of, raise_if_nvml_failed
 from plugin.gpus.reading import errors_of_one, uuid_of
 from plugin.health.recovery_action import recovery_action
 from plugin.health.reports import Event
 
 # NVML's numbers.
-_TIMEOUT = 10
+_NOT_SUPPORTED, _TIMEOUT = 3, 10
 _DOUBLE_BIT_ECC, _XID, _MIG_CHANGE, _UNAVAILABLE, _RECOVERY_CHANGE = 0x2, 0x8, 0x100, 0x4000, 0x8000
 _CRITICAL = {_DOUBLE_BIT_ECC: "a double-bit ECC error", _UNAVAILABLE: "the GPU to be unavailable"}
 _WANTED = _XID | _DOUBLE_BIT_ECC | _MIG_CHANGE | _UNAVAILABLE | _RECOVERY_CHANGE
+
+_LASTS_TIMES = 2  # to register a GPU fails: once can be a moment
 
 _ALL_INSTANCES = 0xFFFFFFFF  # in place of an instance's number
 
@@ -43,31 +45,39 @@ class NvmlEvents:
         self._listened_to: frozenset[str] | None = None
         self._set: Any = None  # NVML's; None while nothing is registered
         self._known: dict[bytes, Told] = {}  # of this set, as the driver wrote them
+        self._failures: dict[str, _Failure] = {}  # of GPUs, by UUID, that the driver supports events of
 
     @property
     def listens(self) -> bool:
         """Whether there is anything to wait for."""
         return self._set is not None
 
+    def failure(self, uuid: str) -> str:
+        """Say why the driver tells nothing of a GPU, once it has failed to twice in a row; empty otherwise."""
+        failure = self._failures.get(uuid)
+        return failure.why if failure is not None and failure.times >= _LASTS_TIMES else ""
+
     def listen(self, handles: Mapping[str, Any]) -> frozenset[str]:
         """
-        Have the driver tell of these GPUs, by UUID; nothing happens if it does already.
+        Have the driver tell of these GPUs, by UUID; where it does already, those are tried again that it failed to.
 
         Returns:
-            The GPUs that it tells nothing of.
+            Those that were tried, and that it tells nothing of.
         """
         wanted = frozenset(handles)
         # What an old set has not told yet is lost with it, so a GPU that is reached no more may stay in it.
         if self._listened_to is not None and wanted <= self._listened_to:
-            return frozenset()
+            return self._silent(handles, wanted.intersection(self._failures))
         self.stop()
         try:
-            events = self._set = self._nvml.nvmlEventSetCreate()
+            self._set = self._nvml.nvmlEventSetCreate()
         except self._nvml.NVMLError as error:
             raise_if_nvml_failed(error)
+            for uuid in wanted:
+                self._fail(uuid, error)
             return wanted
         self._listened_to = wanted
-        silent = frozenset(uuid for uuid, handle in handles.items() if not self._registered(handle, events))
+        silent = self._silent(handles, wanted)
         if silent == wanted:
             self.stop()  # there is nothing to lose by another try
         return silent
@@ -134,16 +144,37 @@ class NvmlEvents:
         except self._nvml.NVMLError:
             return None
 
-    def _registered(self, handle: Any, events: Any) -> bool:
+    def _silent(self, handles: Mapping[str, Any], tried: frozenset[str]) -> frozenset[str]:
+        return frozenset(uuid for uuid in tried if not self._registered(uuid, handles[uuid]))
+
+    def _registered(self, uuid: str, handle: Any) -> bool:
         """Whether the driver is going to tell of a GPU."""
         try:
             types = self._nvml.nvmlDeviceGetSupportedEventTypes(handle) & _WANTED
             if types:
-                self._nvml.nvmlDeviceRegisterEvents(handle, types, events)
+                self._nvml.nvmlDeviceRegisterEvents(handle, types, self._set)
         except self._nvml.NVMLError as error:
             raise_if_nvml_failed(error)
+            self._fail(uuid, error)
             return False
+        self._failures.pop(uuid, None)
         return bool(types & _XID)
+
+    def _fail(self, uuid: str, error: Exception) -> None:
+        if number_of(error) == _NOT_SUPPORTED:  # and will not be
+            self._failures.pop(uuid, None)
+            return
+        before = self._failures.get(uuid)
+        why = f"NVML does not deliver events: {explained(error)}"
+        self._failures[uuid] = _Failure(times=before.times + 1 if before else 1, why=why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """To register a GPU, as often in a row."""
+
+    times: int
+    why: str
 
 
 def _part(event: Any, field: str) -> int | None:

@@ -22,6 +22,7 @@
  *   mig_error 2 3      a call of MIG fails with error 3: 1 how many there are, 2 handle, 3 and 4 numbers of GPU and
  *                      compute instance, 5 attributes, 6 name, 7 memory, 8 UUID
  *   events 0 0         types of events that GPU 0 can tell of; all that are there unless said
+ *   register_fails 0 9 to register the events of GPU 0 fails with error 9
  *   fail 999           NVML as a whole fails
  *   wait_fails 15      waiting for events does
  *   wait_returns       it does not wait at all

@@ -40,6 +40,33 @@ def test_on_an_old_driver_gpus_of_which_no_xid_would_be_heard_are_marked_until_o
     node.becomes(10, 10)
 
 
+def test_on_an_old_driver_a_gpu_whose_events_cannot_be_registered_is_marked_until_they_are_and_is_heard_then(
+    start: StartNode, old_nvml: Nvml, script: Script
+) -> None:
+    script.say("register_fails 1 999")
+    node = start(nvml=old_nvml)
+    wait_until(lambda: node.sources(1) == ["nvml"])
+    assert node.healthy() == [10, 0]
+    script.say("xid 0 79")  # what is registered goes on
+    wait_until(lambda: node.sources(0) == ["xid"])
+    script.take_back("register_fails 1 999")
+    node.becomes(0, 10)
+    script.say("xid 1 79")
+    wait_until(lambda: node.sources(1) == ["xid"])
+
+
+@pytest.mark.parametrize(("library", "code"), [("nvml", 999), ("old_nvml", 3)], ids=["tells recovery", "not supported"])
+def test_a_gpu_whose_events_cannot_be_registered_is_looked_at_where_that_is_enough_or_all_that_can_be(
+    start: StartNode, request: pytest.FixtureRequest, script: Script, library: str, code: int
+) -> None:
+    nvml: Nvml = request.getfixturevalue(library)
+    script.say(f"register_fails 1 {code}")
+    node = start(nvml=nvml)
+    looks_often(script)
+    looks_often(script)
+    assert node.healthy() == [10, 10]
+
+
 def test_a_driver_that_tells_of_no_events_is_looked_at(
     start: StartNode, nvml: Nvml, script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
