@@ -41,5 +41,5 @@ class Servers:
         return tuple(one for server in tuple(self._serving) if (one := server.not_registered) is not None)
 
     def _serve(self, server: ResourceServer) -> None:
-        self._serving.append(server)
         self._threads.start("kubelet", server.run, stop=server.stop)
+        self._serving.append(server)  # where there is a thread: the resource is made anew at the next try

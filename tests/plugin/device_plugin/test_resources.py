@@ -9,13 +9,10 @@ import pytest
 
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.placement import place
-from plugin.device_plugin.servers import Servers
 from plugin.device_plugin.service import Resource
 from plugin.errors import AllocationError, HandoverError, NoRoomError, SocketError
-from plugin.lifecycle import Threads
 from plugin.settings import Settings
 from plugin.shares.strategy import Mps, TimeSlicing, Whole
-from plugin.simulated.kubelet import SimulatedKubelet
 from policies.cluster import Cluster
 from policies.contract import SharingStrategy
 from tests.plugin.device_plugin.advertised import GPUS, Seen, advertising, healthy, seen
@@ -187,32 +184,6 @@ def test_two_gpus_are_given_only_where_webhooks_count_them_as_two(
         assert gpus == 0
     else:
         assert len(given.gpus) == gpus
-
-
-def test_resources_are_served_from_the_start_on_and_at_once_later(directory: Path, resource: Resource) -> None:
-    threads = Threads(on_death=lambda: None)
-    servers = Servers(directory, threads)
-    with SimulatedKubelet(directory) as kubelet:
-        servers.add(resource)
-        assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
-        servers.start()
-        kubelet.wait_for(resource.name)
-        other = Resource(
-            name="gpu-share.dev/another",
-            devices=resource.devices,
-            sharing=resource.sharing,
-            allocation_policy="pack",
-        )
-        servers.add(other)
-        kubelet.wait_for(other.name)
-        assert threads.end()
-    assert list(directory.iterdir()) == []
-
-
-def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: Resource) -> None:
-    servers = Servers(directory / ("x" * 100), Threads(on_death=lambda: None))
-    with pytest.raises(SocketError):
-        servers.add(resource)
 
 
 def test_a_resource_that_cannot_be_served_leaves_nobody_behind_who_is_told_what_is_held() -> None:
