@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 _LARGEST_BYTES: Final = 64 * 1024
 
 _UID = r"(?:[0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})"  # of a static pod; of any other
-_POD = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod(?P<uid>{_UID})(?:\.slice)?")
+_PARENTS = r"(?:[0-9A-Za-z_.-]{0,255}-)?"  # such as kubepods-burstable, below what --cgroup-root of the kubelet names
+_POD = re.compile(rf"{_PARENTS}pod(?P<uid>{_UID})(?:\.slice)?")
 _CONTAINER = re.compile(r"(?:cri-containerd-|crio-|docker-|libpod-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
 # containerd under the driver cgroupfs, and a kubelet under systemd.
-_BOTH = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod(?P<uid>{_UID})\.slice:cri-containerd:(?P<id>[0-9a-f]{{64}})")
+_BOTH = re.compile(rf"{_PARENTS}pod(?P<uid>{_UID})\.slice:cri-containerd:(?P<id>[0-9a-f]{{64}})")
 
 
 class ContainerId(NamedTuple):

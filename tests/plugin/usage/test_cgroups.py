@@ -29,6 +29,10 @@ SHAPES = {
     "kind in a container": f"/docker/{OTHER}/kubelet/kubepods/burstable/pod{UID}/{ID}",
     "seen from another cgroup namespace": f"/../../kubepods-burstable.slice/kubepods-burstable-pod{UNDER}.slice/"
     f"cri-containerd-{ID}.scope",
+    "below a root of the kubelet's": f"/pool1.slice/pool1-Team_a.slice/pool1-Team_a-kubepods.slice/"
+    f"pool1-Team_a-kubepods-pod{UNDER}.slice/cri-containerd-{ID}.scope",
+    "below a root, by containerd without systemd": f"/system.slice/containerd.service/"
+    f"pool1-kubepods-burstable-pod{UNDER}.slice:cri-containerd:{ID}",
     "a static pod": f"/kubepods/burstable/pod{'0f' * 16}/{ID}",
     "a cgroup that the container has made": f"/kubepods/burstable/pod{UID}/{ID}/system.slice/init.scope",
 }
