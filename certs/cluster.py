@@ -15,6 +15,7 @@ import msgspec
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
+from urllib3.util import Retry
 
 from certs.clock import time_of
 from certs.errors import ClusterError, ConflictError, NoClusterError, NotFoundError
@@ -37,6 +38,8 @@ _REMEDIES: Final = {
     422: "if the object is immutable, delete it, and the next pass creates a new one",
 }
 _LONGEST_REASON: Final = 200  # of what others have written
+# Of connections alone: an answer is final, however long it says to wait, and a pass that fails is made again.
+_RETRIES: Final = Retry(3, redirect=False, respect_retry_after_header=False)
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
 # A strategic merge finds the webhook by its name, wherever it stands in the list.
@@ -62,6 +65,7 @@ def connect() -> client.ApiClient:
         NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
     """
     settings, login = settings_from_environment(), None
+    settings.retries = _RETRIES
     try:
         set_own_cluster(settings)
     except config.ConfigException as outside:

@@ -10,7 +10,7 @@ from certs.cluster import Cluster, connect
 from certs.errors import ClusterError, ConflictError, NoClusterError
 from certs.issuer import IssueError, check_names
 from certs.metrics import LastPass
-from certs.passes import repeated
+from certs.passes import repeated, watched
 from certs.rotation import Settings, State, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from program.front import FAILED, UNUSABLE, failed
@@ -44,7 +44,7 @@ def run(
     last = LastPass()
     make_pass = partial(_pass, namespace, settings, last)
     if every_minutes is None:
-        return make_pass()
+        return watched(make_pass)
     serve_beside(metrics_bind, {"/metrics": lambda _query: last.answer()}, what="metrics")
     return repeated(make_pass, pause_seconds=60.0 * every_minutes)
 

@@ -23,13 +23,12 @@ def repeated(
     Make a pass now and another after each pause, for the main thread.
 
     The exit code is that of the first pass that fails, since the kubelet starts a failed container again, later each
-    time; it is 0 after SIGTERM or SIGINT, which end the pause. A pass that takes longer than *longest_seconds* ends the
-    whole process, with 1.
+    time; it is 0 after SIGTERM or SIGINT, which end the pause. Each pass is *watched*.
     """
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         while True:
-            if code := _watched(make_pass, longest_seconds):
+            if code := watched(make_pass, longest_seconds=longest_seconds):
                 return code
             if signal.sigtimedwait(_ENDING, pause_seconds):
                 return 0
@@ -37,7 +36,8 @@ def repeated(
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
 
 
-def _watched(make_pass: Callable[[], int], longest_seconds: float) -> int:
+def watched(make_pass: Callable[[], int], *, longest_seconds: float = LONGEST_PASS_SECONDS) -> int:
+    """Make a pass and give its exit code; one longer than *longest_seconds* ends the whole process, with 1."""
     # A thread, and no alarm: the kernel drops the signals that the first process of a container has no handler for, and
     # Python runs handlers only when a call into C returns.
     watchdog = Timer(longest_seconds, _give_up, (longest_seconds,))

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,15 @@ from tests.certs.api_transports import over_http
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import configuration
 from tests.plugin.waiting import wait_until
+from tests.serving import serving
+
+SHORT = """
+import sys
+from functools import partial
+from certs import ensure
+ensure.watched = partial(ensure.watched, longest_seconds=1)
+sys.exit(ensure.run(namespace="a", service="web", settle_minutes=1))
+"""
 
 
 def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -122,6 +132,40 @@ def test_a_missing_permission_exits_with_1_and_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("gpu-share certs ensure: cannot get mutatingwebhookconfigurations gpu-share: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_an_answer_that_says_to_wait_for_long_ends_a_pass_at_once_and_is_named(tmp_path: Path) -> None:
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(503)
+            self.send_header("Retry-After", "1000")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Busy)) as port:
+        began = time.monotonic()
+        done = ensure(kubeconfig=kubeconfig(tmp_path, f"http://127.0.0.1:{port}"))
+    assert time.monotonic() - began < 20
+    assert done.returncode == 1
+    assert "cannot get mutatingwebhookconfigurations gpu-share: 503 Service Unavailable: " in done.stderr
+
+
+def test_one_pass_ends_as_well_if_an_answer_never_does(tmp_path: Path) -> None:
+    class Dripping(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.2)
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Dripping)) as port:
+        environment = os.environ | {"KUBECONFIG": str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}"))}
+        command = [sys.executable, "-c", SHORT]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.endswith("the pass has not ended for 1 s: is the API server slow or overloaded?\n")
 
 
 @pytest.mark.parametrize("content", [None, "[1]"])
