@@ -2,6 +2,8 @@
 
 import logging
 import ssl
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -48,7 +50,8 @@ class ServingCertificate:
         Look at the files, and say whether a new pair is in force.
 
         Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is asked at every
-        handshake. A pair that is not good is left alone until it changes again; one that cannot be read is tried again.
+        handshake. A pair that is not good, or has expired while that in force has not, is left alone until it changes
+        again; one that cannot be read is tried again.
         """
         with self._lock:
             return self._refreshed()
@@ -60,7 +63,7 @@ class ServingCertificate:
         # Looked at before it is read: what changes in between is read again at the next look.
         self._seen = state
         try:
-            self._context = _context(self._certificate, self._key)
+            context, expires = self._newer()
         except CertificateError as error:
             if str(error) != str(self.newest_error):
                 log.warning("new certificate ignored", extra={"error": str(error)})
@@ -68,10 +71,16 @@ class ServingCertificate:
             if isinstance(error, UnreadableError):
                 self._seen = None  # it may be readable at the next look, and nothing of it different
             return False
-        self.newest_error = None
-        self.expires = self._expires()
+        self._context, self.expires, self.newest_error = context, expires, None
         log.info("new certificate in force", extra={"certificate": str(self._certificate)})
         return True
+
+    def _newer(self) -> tuple[ssl.SSLContext, float]:
+        context, expires = _context(self._certificate, self._key), self._expires()
+        if _is_over(expires) and not _is_over(self.expires):
+            ended = f"{datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M} UTC"
+            raise CertificateError(f"--cert {self._certificate}: it expired at {ended}: give one that is valid")
+        return context, expires
 
     def newest(self) -> ssl.SSLContext:
         """Context for a handshake that begins now."""
@@ -91,6 +100,10 @@ class ServingCertificate:
         except OSError:
             return None
         return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
+
+
+def _is_over(expires: float) -> bool:
+    return 0 < expires <= time.time()
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -2,9 +2,12 @@
 
 import os
 import resource
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from certs.issuer import issue_to_directory
+import pytest
+
+from certs.issuer import issue_to_directory, new_ca
 from webhook.tls import ServingCertificate
 
 
@@ -23,3 +26,34 @@ def test_a_pair_that_could_not_be_read_for_want_of_descriptors_is_read_again(tmp
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert certificate.newest() is not before
     assert certificate.newest_error is None
+
+
+def issue(directory: Path, *, days_ago: float) -> None:
+    then = datetime.now(UTC) - timedelta(days=days_ago)
+    pair = new_ca(now=then).issue(("localhost",), now=then)
+    (directory / "tls.crt").write_bytes(pair.certificate_pem)
+    (directory / "tls.key").write_bytes(pair.key_pem)
+
+
+def test_a_pair_that_has_expired_replaces_none_that_is_valid_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    issue(tmp_path, days_ago=0)
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before, expires = certificate.newest(), certificate.expires
+    issue(tmp_path, days_ago=31)
+    assert certificate.newest() is before
+    assert certificate.expires == expires
+    assert "tls.crt: it expired at " in str(certificate.newest_error)
+    assert [record.message for record in caplog.records] == ["new certificate ignored"]
+    issue(tmp_path, days_ago=1)
+    assert certificate.newest() is not before
+    assert certificate.newest_error is None
+
+
+def test_a_pair_that_has_expired_replaces_one_that_has_too(tmp_path: Path) -> None:
+    issue(tmp_path, days_ago=40)
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before = certificate.newest()
+    issue(tmp_path, days_ago=31)
+    assert certificate.newest() is not before
