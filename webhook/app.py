@@ -92,7 +92,8 @@ def answer_review(
 
 def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
     """What an administrator should mend although reviews go on."""
-    broken = store.troubles
+    # Whoever reaches the port may ask: a policy's words are in the log alone.
+    broken = [*dict.fromkeys(f"{one.problem.place}: the log says why; {one.effect}" for one in store.troubles)]
     troubles = [f"policy file broken: {one}" for one in broken[:_MOST_TOLD]]
     if len(broken) > _MOST_TOLD:
         troubles.append(f"and {len(broken) - _MOST_TOLD} more problems in policy files: run gpu-share policy check")

@@ -53,6 +53,8 @@ def assert_broken_at_the_start(readiness: list[str], logged: list[dict[str, Any]
         "team.yaml:3",
         "team.yaml:4",
     ]
+    assert not [line for line in troubles if "share." in line or "much" in line]
+    assert all(line.split(": ")[2].startswith("the log says why; ") for line in troubles)
     assert [(Path(one["file"]).name, one["line"], one["field"], one["level"]) for one in logged] == [
         ("No_Namespace.yaml", 0, "", "warning"),
         ("below.yaml", 1, "share.minimum", "error"),
