@@ -188,8 +188,8 @@ def test_an_expired_certificate_is_told_over_a_connection_that_was_made_before(
 
     with server.caller() as kept:
         assert kept.ask("GET", "/readyz") == (200, "ready\n")
-        volume.swap(files_of(authority, days_ago=30 - 3 / 86400))  # valid for three seconds more
-        wait_for(lambda: says("ready\nthe certificate that is served expired at "))
+        volume.swap(files_of(authority, days_ago=30 - 6 / 86400))  # valid for six seconds more
+        wait_for(lambda: says("ready\nthe certificate that is served expired at "), seconds=20)
         assert kept.allowed(review_of())
         volume.swap(files_of(authority))
         wait_for(lambda: kept.ask("GET", "/readyz") == (200, "ready\n"))
