@@ -41,8 +41,7 @@ class ArgoTemplate:
         spec = {name: held for name in self._EITHER if (held := holder.get(name) or workflow.get(name))}
         spec |= {"initContainers": holder["initContainers"]} if holder.get("initContainers") else {}
         containers += holder.get("sidecars") or ()
-        own = holder.get("volumes") or []
-        volumes = [*own, *_mounted(workflow, {one.get("name") for one in own}, _mounts(spec, containers))]
+        volumes = _mounted(holder, workflow, _mounts(spec, containers))
         spec |= {"volumes": volumes} if volumes else {}
         return {"metadata": metadata, "spec": {**spec, "containers": containers}}
 
@@ -56,7 +55,10 @@ class ArgoTemplate:
             if name in spec and was.get(name) != spec[name]:
                 holder[name] = spec[name]
         if spec.get("volumes") != was.get("volumes"):
-            holder["volumes"] = without(spec.get("volumes") or [], workflow.get("volumes") or [])
+            volumes = spec.get("volumes") or []
+            names = {one.get("name") for one in volumes}
+            unmounted = [one for one in holder.get("volumes") or () if one.get("name") not in names]
+            holder["volumes"] = [*unmounted, *without(volumes, workflow.get("volumes") or [])]
         if "schedulerName" not in spec and (whole.get("schedulerName") or workflow.get("schedulerName")):
             holder["schedulerName"] = KUBERNETES_SCHEDULER  # without one it would get the workflow's
         metadata = mapping(holder, "metadata")
@@ -116,13 +118,13 @@ def _mounts(spec: Fields, containers: list[Fields]) -> set[str]:
     return {str(mount.get("name")) for mount in every if isinstance(mount, dict)}
 
 
-def _mounted(workflow: Fields, own: set[Any], mounts: set[str]) -> list[Fields]:
-    """Return the workflow's volumes that a pod mounts; *own* are the names of those that its template has."""
+def _mounted(holder: Fields, workflow: Fields, mounts: set[str]) -> list[Fields]:
+    """Return the volumes of a template and of its workflow that a pod mounts; Argo leaves out the others."""
     any_name = any("{{" in name for name in mounts)  # what a parameter says is not known
-    shared: dict[Any, Fields] = {}
-    for one in workflow.get("volumes") or ():
-        shared.setdefault(one.get("name"), one)
-    return [one for name, one in shared.items() if name not in own and (any_name or name in mounts)]
+    named: dict[Any, Fields] = {}
+    for one in (*(holder.get("volumes") or ()), *(workflow.get("volumes") or ())):
+        named.setdefault(one.get("name"), one)
+    return [one for name, one in named.items() if any_name or name in mounts]
 
 
 _MAIN = "main"

@@ -1,11 +1,12 @@
 """The pods of Knative: of pod templates of which it takes some fields only where its administrator says so."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import count
 from typing import Any
 
 from webhook.preview.shapes import Fields, Template, mapping
 
-_CONTAINER = "user-container"
+_CALLED = {"containers": "user-container", "initContainers": "init-container"}
 _FEATURES = {
     "hostIPC": "kubernetes.podspec-hostipc",
     "nodeSelector": "kubernetes.podspec-nodeselector",
@@ -20,12 +21,12 @@ class KnativeTemplate(Template):
     """The template of a Service or a Configuration."""
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
-        """Call a container without a name as Knative does: of several, with its place behind that."""
-        containers = mapping(holder, "spec").get("containers")
-        listed = containers if isinstance(containers, list) else []
-        for place, one in enumerate(listed):
-            if isinstance(one, dict) and not one.get("name"):
-                one["name"] = f"{_CONTAINER}-{place}" if len(listed) > 1 else _CONTAINER
+        """Name containers that have no name as Knative does."""
+        spec = mapping(holder, "spec")
+        every = {name: held for name in _CALLED if isinstance(held := spec.get(name), list)}
+        taken = {str(one.get("name")) for held in every.values() for one in held if isinstance(one, dict)}
+        for name, held in every.items():
+            _name(held, _CALLED[name], taken)
         return super().build(document, holder)
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
@@ -36,6 +37,14 @@ class KnativeTemplate(Template):
             for field, feature in _by_default_denied(before["spec"], after["spec"])
         ]
         return [*super().put_back(document, holder, before, after), *said]
+
+
+def _name(containers: list[Any], called: str, taken: Collection[str]) -> None:
+    """Name those without a name, of several by the next number whose name is not *taken*."""
+    free = (name for number in count() if (name := f"{called}-{number}") not in taken)
+    for one in containers:
+        if isinstance(one, dict) and not one.get("name"):
+            one["name"] = next(free) if len(containers) > 1 else called
 
 
 def _by_default_denied(before: Fields, after: Fields) -> Iterator[tuple[str, str]]:

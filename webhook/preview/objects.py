@@ -84,6 +84,7 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
     Raises:
         UnreadableError: If *text* is invalid YAML or JSON; *file* is its name there.
     """
+    text = text.removeprefix("\ufeff")
     if text.lstrip()[:1] in ("{", "["):
         text = as_yaml(text)
     text = _BEHIND_START.sub(r"\1", text)

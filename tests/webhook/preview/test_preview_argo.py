@@ -10,6 +10,8 @@ from tests.webhook.preview.previewed import made, titles
 from webhook.preview.argo import ArgoTemplate
 
 REQUEST = {"metadata": {"annotations": {"gpu-share": "0.2"}}}
+ROOT = {"name": "root", "hostPath": {"path": "/"}}
+MOUNTED = {"volumeMounts": [{"name": "root", "mountPath": "/r"}]}
 VISIBLE = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
 
 
@@ -30,7 +32,8 @@ def container(**fields: Any) -> dict[str, Any]:
         (REQUEST, {"script": {"env": [VISIBLE]}}, "granted"),
         (REQUEST, {"sidecars": [{"name": "log", "image": "app", "env": [VISIBLE]}]}, "denied, ReservedEnvironment"),
         (REQUEST, {"containerSet": {"containers": [{"name": "a", "image": "app", "env": [VISIBLE]}]}}, "granted"),
-        (REQUEST, {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}, "denied, ConflictingRequest"),
+        (REQUEST, {"volumes": [ROOT]}, "granted"),
+        (REQUEST, {"volumes": [ROOT], "container": MOUNTED}, "denied, ConflictingRequest"),
         ({"metadata": {"annotations": {"gpu-share": "2"}}}, REQUEST, "denied, ShareAboveMaximum, PodShareAboveMaximum"),
         ({"metadata": {"annotations": None}}, REQUEST, "granted"),
     ],

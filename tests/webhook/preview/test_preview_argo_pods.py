@@ -13,6 +13,7 @@ REQUEST = {"metadata": {"annotations": {"gpu-share": "0.2"}}}
 TITLE = "Workflow ns/it, spec.templates[0]"
 DENIED = "denied, ConflictingRequest"
 DATA = {"name": "data", "hostPath": {"path": "/mnt/data"}}
+OWN = {**DATA, "name": "own"}
 SHM = {"name": "data", "mountPath": "/dev/shm"}
 SYSCTLS = {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}
 TRAIN = {"container": {"image": "my/train:1"}, **REQUEST}
@@ -35,7 +36,12 @@ def mounting(name: str, path: str = "/data") -> dict[str, Any]:
         ({**TRAIN, "container": {"image": "my/train:1", **mounting("{{inputs.parameters.which}}")}}, DENIED),
         ({**TRAIN, "sidecars": [{"name": "log", "image": "app", **mounting("data")}]}, DENIED),
         ({**TRAIN, "initContainers": [{"name": "log", "image": "app", **mounting("data")}]}, DENIED),
-        ({**TRAIN, "volumes": [DATA]}, DENIED),
+        ({**TRAIN, "volumes": [DATA]}, "granted"),
+        ({**TRAIN, "volumes": [{**DATA, "name": "own"}]}, "granted"),
+        (
+            {**TRAIN, "container": {"image": "my/train:1", **mounting("own")}, "volumes": [{**DATA, "name": "own"}]},
+            DENIED,
+        ),
         (
             {
                 **TRAIN,

@@ -84,3 +84,10 @@ def test_a_deep_schema_beside_a_pod_is_read(output: str) -> None:
 
 def test_deeper_than_any_schema_is_told() -> None:
     assert "more than 100 levels" in unreadable(json.dumps(nested(100)))
+
+
+def test_json_behind_a_byte_order_mark_is_json() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    one = {**pod, "metadata": {"name": "a", "annotations": {"says": "\U0001f600"}}}
+    text = f"\ufeff{json.dumps(one)}\n{json.dumps({**pod, 'metadata': {'name': 'b'}})}"
+    assert preview(text).stdout.count("Pod default/") == 2

@@ -193,7 +193,8 @@ def test_an_empty_volume_is_an_empty_dir_as_the_api_server_has_it() -> None:
     [
         ([None], ["user-container"]),
         ([None, None], ["user-container-0", "user-container-1"]),
-        (["web", ""], ["web", "user-container-1"]),
+        (["web", ""], ["web", "user-container-0"]),
+        (["user-container-0", None, None], ["user-container-0", "user-container-1", "user-container-2"]),
     ],
 )
 def test_containers_of_knative_without_a_name_get_its_own(names: list[str | None], called: list[str]) -> None:
@@ -203,8 +204,11 @@ def test_containers_of_knative_without_a_name_get_its_own(names: list[str | None
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
         "metadata": {"name": "it"},
-        "spec": {"template": {"metadata": metadata, "spec": {"containers": containers}}},
+        "spec": {
+            "template": {"metadata": metadata, "spec": {"containers": containers, "initContainers": [{"image": "x"}]}}
+        },
     }
     spec = made(json.dumps(service))["spec"]["template"]["spec"]
     assert [one["name"] for one in spec["containers"]] == called
+    assert [one["name"] for one in spec["initContainers"]] == ["init-container"]
     assert "gpu-share.dev/vgpu" in spec["containers"][-1]["resources"]["limits"]
