@@ -110,7 +110,7 @@ def load(settings: client.Configuration, paths: Sequence[Path], context: str = "
         raise config.ConfigException(f"the cluster {chosen.cluster} has no server")
     _set(settings, cluster, directory)
     user = User()
-    if chosen.user and not is_overheard(settings.host):  # kubectl shows no user over plain HTTP either
+    if chosen.user and not is_overheard(settings.host, settings.proxy):  # kubectl shows no user over plain HTTP either
         entry, directory = _first(files, lambda one: one.users, f"user {chosen.user}", chosen.user)
         user = msgspec.convert(entry.user or {}, User)
     login = sign_in(settings, user, directory=directory, cluster=_told(cluster, settings))
@@ -153,6 +153,8 @@ def _ca(data: str) -> str:
 def _url(server: str) -> str:
     """Write out the scheme of a server that has none, such as that of kubectl proxy."""
     parts = urlsplit(server)
+    if "@" in parts.netloc:  # in every message of what is asked there
+        raise config.ConfigException("the server of a cluster has a user in it: write username and password")
     if not (parts.scheme and parts.netloc):
         server = f"http://{server}"
         if urlsplit(server).path not in ("", "/") or not urlsplit(server).hostname:

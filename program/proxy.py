@@ -55,10 +55,10 @@ def basic(user_and_password: str) -> str:
     return f"Basic {b64encode(user_and_password.encode()).decode()}"
 
 
-def is_overheard(url: str) -> bool:
-    """Whether what is sent to *url* passes, readable, over a network."""
+def is_overheard(url: str, proxy: str | None) -> bool:
+    """Whether what is sent to *url*, by a *proxy* if there is one, passes, readable, over a network."""
     parts = urlsplit(url)
-    return parts.scheme != "https" and not _is_here(parts.hostname or "")
+    return parts.scheme != "https" and (bool(proxy) or not _is_here(parts.hostname or ""))
 
 
 def _is_here(host: str) -> bool:

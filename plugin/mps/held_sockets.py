@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _HELD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # not opened, which no socket can be: kept from being forgotten
 _OWN_ALONE = 0o700
+_TO_CONNECT = 0o222  # what of a mode lets programs connect
 _BESIDE = ".beside"  # the end of the name of what made way: the same for all, or they would fill the directory
 
 
@@ -34,6 +35,7 @@ class HeldSockets:
         self._links = links
         self._held: dict[str, int] = {}  # by name
         self._modes: dict[str, int] = {}  # by name, as the daemon made them
+        self._seen_modes: dict[str, int] = {}  # likewise, when they were found
         self._made_way = False
 
     def __bool__(self) -> bool:
@@ -60,9 +62,13 @@ class HeldSockets:
                     self._hold(name, os.open(self._directory / name, _HELD))
 
     def keep_modes(self) -> None:
-        """Have those of now for what the daemon has made, if that was not known: it has answered, so it is ready."""
+        """
+        Have those of now for what the daemon has made, if that was not known: it has answered, so it is ready.
+
+        But no less open to connect by than when it was found: somebody else may have closed it since.
+        """
         for name, file in self._held.items():
-            self._modes.setdefault(name, _mode(file))
+            self._modes.setdefault(name, _mode(file) | self._seen_modes[name] & _TO_CONNECT)
 
     def lost(self) -> list[str]:
         """Say in whose place is not what the daemon has made, be it nothing, a link or another socket."""
@@ -114,6 +120,7 @@ class HeldSockets:
             os.close(file)  # a link, too
             return
         self._held[name] = file
+        self._seen_modes[name] = _mode(file)
         self._modes.pop(name, None)
         if before is not None:
             os.close(before)

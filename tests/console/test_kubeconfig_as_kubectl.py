@@ -95,6 +95,12 @@ def test_no_user_is_shown_where_others_can_read_along(served: Served, tmp_path: 
     assert [one["Authorization"] for one in known.headers] == [None] * 3
 
 
+def test_a_user_in_the_address_of_the_server_is_an_error_without_it(served: Served) -> None:
+    with pytest.raises(NoClusterError, match="has a user in it: write username and password") as raised:
+        connect(kubeconfig=changed(served(cluster(A)), server=f"https://bob:{SECRET}@api.lan"))
+    assert SECRET not in str(raised.value)
+
+
 def test_a_token_counts_until_the_file_beside_it_can_be_read(served: Served, tmp_path: Path) -> None:
     known = cluster(A)
     api = connect(kubeconfig=changed(served(known), user={"tokenFile": "token", "token": "beside"}))

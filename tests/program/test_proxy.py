@@ -95,4 +95,5 @@ def test_a_proxy_is_spoken_to_by_http_if_it_does_not_say(proxy: str, written: st
     [(FAR, False), ("http://api.lan", True), ("http://localhost:8001", False), ("http://127.0.0.1:8001", False)],
 )
 def test_plain_http_is_overheard_beyond_this_machine(url: str, *, can_be: bool) -> None:
-    assert is_overheard(url) == can_be
+    assert is_overheard(url, None) == can_be
+    assert is_overheard(url, "http://proxy.lan:3128") == (not url.startswith("https"))

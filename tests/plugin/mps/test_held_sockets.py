@@ -151,6 +151,18 @@ def test_a_socket_has_the_mode_again_that_its_daemon_made_it_with(sockets: HeldS
     assert not sockets.put_back()
 
 
+def test_a_mode_that_became_narrower_before_its_daemon_answered_is_not_the_daemons(
+    sockets: HeldSockets, directory: Path
+) -> None:
+    sockets.release()
+    (directory / "control").chmod(0o666)
+    sockets.find([])
+    (directory / "control").chmod(0o600)
+    sockets.keep_modes()
+    assert sockets.put_back()
+    assert (directory / "control").stat().st_mode & 0o222 == 0o222
+
+
 def test_a_socket_that_an_acl_closed_to_some_users_is_open_to_them_again(sockets: HeldSockets, directory: Path) -> None:
     close_to_a_user(control := directory / "control")
     assert (sockets.put_back(), sockets.put_back()) == (True, False)
