@@ -16,7 +16,6 @@ _REVISION_LABELS: Final = ("pod-template-hash", "controller-revision-hash")
 _WORST_FIRST: Final = ("Failed", "Pending")
 _WELL: Final = ("Running", "Succeeded")
 _BETWEEN_PARTS: Final = re.compile(r"[,.:;]\s")  # the scheduler's parts stand in the order of their numbers
-_LONGEST_SAID: Final = 400  # characters of a message
 
 
 class Likeness(NamedTuple):
@@ -90,7 +89,7 @@ def not_ready(pod: Pod) -> Iterator[str]:
 
 def _parts(said: str, name: str) -> tuple[str, ...]:
     """Cut what is *said* of the pod of a *name* into parts, without what differs from pod to pod."""
-    return tuple(sorted(_BETWEEN_PARTS.split(without_single(said[:_LONGEST_SAID], name))))
+    return tuple(sorted(_BETWEEN_PARTS.split(without_single(said, name))))
 
 
 def _rank(phase: str, gravity: Gravity | None) -> int:

@@ -1,33 +1,38 @@
 """What to do about a program that is out of memory of its GPU: its share is used up, or others have it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from console.explain.remedies import Remedy, of_programs
-from console.seen import Seen, SeenPod
+from console.seen import Seen, SeenNode, SeenPod
 from console.words import gib
+from policies.contract import MILLI_PER_GPU
 from policies.node_state import Gpu, Tenant
 
 
 def remedies_of_programs(texts: Iterable[str], pod: SeenPod, seen: Seen) -> tuple[Remedy, ...]:
     """List what to do about what programs of a pod said last, as its GPUs were *seen*."""
-    taken = tuple(dict.fromkeys(_taken_by_others(pod, seen)))
+    held = [(gpu, one) for node, gpu, one in seen.tenants() if _is_of(pod, node, one)]
+    taken = tuple(dict.fromkeys(_told(other) for gpu, one in held for other in over_their_limits(gpu, one)))
     found = of_programs(texts)
-    if not taken:
+    if taken:
+        what = f"others on the GPU leave it less than its share: {'; '.join(taken)}"
+    elif held and all(gpu.milli(one.parts) == MILLI_PER_GPU for gpu, one in held):
+        what = "the memory of the GPU is used up: set the framework's memory lower"
+    else:
         return found
-    what = f"others on the GPU leave it less than its share: {'; '.join(taken)}"
     return tuple(Remedy(says=one.says, what=what, page=one.page) for one in found)
 
 
-def _taken_by_others(pod: SeenPod, seen: Seen) -> Iterator[str]:
-    for node, gpu, tenant in seen.tenants():
-        is_own = (tenant.namespace, tenant.pod, node.name) == (pod.namespace, pod.name, pod.node)
-        if is_own and _has_less(gpu, tenant):
-            yield from (_told(one) for one in gpu.tenants if one != tenant and _used(one) > _limit(one))
+def over_their_limits(gpu: Gpu, tenant: Tenant) -> list[Tenant]:
+    """List the others that take more than their limit, where that leaves a tenant less than its share, or may."""
+    others = [one for one in gpu.tenants if one != tenant]
+    taken = sum(map(_used, others))
+    has_less = gpu.memory_bytes is not None and taken + _limit(tenant) > gpu.memory_bytes
+    return [one for one in others if _used(one) > _limit(one)] if has_less or not gpu.limits_enforced_by else []
 
 
-def _has_less(gpu: Gpu, tenant: Tenant) -> bool:
-    others = sum(_used(one) for one in gpu.tenants if one != tenant)
-    return gpu.memory_bytes is not None and others + _limit(tenant) > gpu.memory_bytes
+def _is_of(pod: SeenPod, node: SeenNode, tenant: Tenant) -> bool:
+    return (tenant.namespace, tenant.pod, node.name) == (pod.namespace, pod.name, pod.node)
 
 
 def _used(tenant: Tenant) -> int:

@@ -6,6 +6,7 @@ from console.explain.subject import Subject
 from console.explain.troubles import may_have_hit
 from console.unnamed import unnamed_parts
 from console.words import ABSENT, gib, percent
+from policies.contract import MILLI_PER_GPU
 from policies.node_state import Gpu, Tenant
 from policies.share import milli_text
 
@@ -36,7 +37,10 @@ def on_gpus(subject: Subject) -> Iterator[str]:
 def _limits(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
     by = gpu.limits_enforced_by
     holds = f"enforced by {by}" if by else "enforced by nothing: the framework is told of it"
-    yield f"memory limit {gib(tenant.memory_limit_bytes)}, threads {percent(tenant.thread_limit_ratio)}, {holds}"
+    if tenant.memory_limit_bytes is None and gpu.milli(tenant.parts) == MILLI_PER_GPU:
+        yield "no limits: all of the GPU is its own"
+    else:
+        yield f"memory limit {gib(tenant.memory_limit_bytes)}, threads {percent(tenant.thread_limit_ratio)}, {holds}"
     use = tenant.use
     if use is None:
         yield "what it takes now is not known"

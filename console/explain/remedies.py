@@ -1,11 +1,13 @@
 """What to do about what Kubernetes says of a pod: the tables of docs/troubleshooting.md, for programs."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from console.taints import CORDONED, LACKING, NOT_READY, node_condition, told_apart
+from policies.contract import MPS_VOLUME
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +21,15 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     def is_of(self, text: str) -> bool:
         """Whether it is about what a *text* says."""
         return self.says in text and (not self.names or any(one in text for one in self.names))
+
+
+_OF_RESOURCE: Final = re.compile(r"(?:devices unavailable for|cannot allocate unhealthy devices) ([\w.-]+/[\w.-]*\w)")
+
+
+def is_of_another(text: str, resource: str) -> bool:
+    """Whether the kubelet says a *text* of devices that are not the *resource* of a share; "" if that is not known."""
+    match = _OF_RESOURCE.search(text)
+    return match is not None and bool(resource) and match[1] != resource
 
 
 _PAGE = "troubleshooting.md"
@@ -139,11 +150,13 @@ _OF_PODS: Final = (
     ),
     Remedy(
         says="hostPath type check failed",
+        names=(MPS_VOLUME,),
         what="the node has no directory of MPS pipes: look at gpu-share-mps there",
         page=_PENDING,
     ),
     Remedy(
         says="unresolvable CDI devices",
+        names=("nvidia.com/", "gpu-share.dev/"),
         what="NVIDIA's specification has gone or changed: have it made again, or create the pod again",
         page=_PENDING,
     ),

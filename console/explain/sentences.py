@@ -11,7 +11,7 @@ from console.explain.memory import remedies_of_programs
 from console.explain.on_gpus import on_gpus
 from console.explain.otherwise import granted_otherwise
 from console.explain.placement import placement
-from console.explain.remedies import NO_HEALTHY, Remedy, of_denials, remedies
+from console.explain.remedies import NO_HEALTHY, Remedy, is_of_another, of_denials, remedies
 from console.explain.said import by_kubernetes, by_programs
 from console.explain.since import ending, since
 from console.explain.subject import EVENTS, Answer, Subject
@@ -151,7 +151,7 @@ def _state(subject: Subject) -> Iterator[str]:
 
 def _unhealthy(subject: Subject) -> Iterator[str]:
     """Yield what is wrong with the GPUs of a node on which the kubelet found no healthy one."""
-    if NO_HEALTHY in subject.pod.why:
+    if NO_HEALTHY in subject.pod.why and not is_of_another(subject.pod.why, _resource(subject)):
         for node in subject.seen.nodes:
             for gpu in node.gpus if node.name == subject.pod.node else ():
                 yield from (f"{node.name}: {gpu.called} is unhealthy: {one.why}" for one in gpu.faults)
@@ -165,8 +165,15 @@ def _not_named(subject: Subject) -> Iterator[str]:
 
 def _remedies(subject: Subject) -> Iterator[str]:
     pod = subject.pod.pod
-    yield from _what_to_do(remedies((*by_kubernetes(pod), *subject.in_the_way, *_not_named(subject))))
-    yield from _what_to_do(remedies_of_programs(by_programs(pod), subject.pod, subject.seen))
+    said = (*by_kubernetes(pod), *subject.in_the_way, *_not_named(subject))
+    resource = _resource(subject)
+    yield from _what_to_do(remedies(one for one in said if not is_of_another(one, resource)))
+    if subject.pod.phase != "Succeeded":
+        yield from _what_to_do(remedies_of_programs(by_programs(pod), subject.pod, subject.seen))
+
+
+def _resource(subject: Subject) -> str:
+    return subject.pod.grant.resource if subject.pod.grant else ""
 
 
 def _what_to_do(found: Iterable[Remedy]) -> Iterator[str]:

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from console.explain.memory import over_their_limits
 from console.objects import Pod
 from console.seen import Seen, SeenNode, SeenPod
 from console.words import moment
 from policies.node_state import ApplicationFault, Gpu, Tenant
 
 _OVER: Final = ("Succeeded", "Failed")
+LONGEST_SAID: Final = 400  # characters of what is told apart
 _SINGLE: Final = re.compile(r"\S*\d\S*")  # a count, or the name or address of a single thing
 
 
@@ -56,6 +58,7 @@ class Troubles:
 
 def without_single(said: str, name: str = "") -> str:
     """Write what is *said* of the thing of a *name* without what differs from one such thing to the next."""
+    said = said[:LONGEST_SAID]
     return _SINGLE.sub("0", said.replace(name, "0") if name else said)
 
 
@@ -79,6 +82,8 @@ def _of_tenant(gpu: Gpu, tenant: Tenant, pod: Pod) -> Iterator[Trouble]:
     if not gpu.healthy:
         causes = sorted({f"{one.source} {one.xid} {without_single(one.why)}" for one in gpu.faults})
         yield Trouble(Gravity.STOPS, f"GPU unhealthy: {', '.join(causes)}")
+    if over_their_limits(gpu, tenant):
+        yield Trouble(Gravity.UNKNOWN, "others take more than their share")
     last = gpu.application_fault
     if last is not None and may_have_hit(last, tenant, pod):
         yield Trouble(Gravity.PAST, f"fault of a program, XID {last.xid}")

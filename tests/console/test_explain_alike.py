@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from policies.node_state import Fault
+from policies.node_state import Fault, Use
 from tests.console.explained import Asked, explain
-from tests.console.objects import ago, cluster, gpu, node, part, pending, pod, state, tenant
+from tests.console.objects import GIB, ago, cluster, gpu, node, part, pending, pod, state, tenant
 from tests.console.stand_in import Object
 from tests.console.test_explain_many import crowd, made, pods_of
 
@@ -103,6 +103,19 @@ def test_faults_of_one_source_are_told_apart_by_what_is_said_of_them(asked: Aske
     assert pods_of(explain(asked, crowd(*pods, state=state(*gpus)), "deploy/resnet")) == [
         "a-00: Running on gpu-a for 5 min, and 19 more like it",
         "a-20: Running on gpu-a for 5 min, and 9 more like it",
+    ]
+
+
+def test_those_whose_neighbours_take_more_than_their_share_are_told_apart(asked: Asked) -> None:
+    end = {"terminated": {"exitCode": 1, "reason": "Error", "message": "CUDA out of memory"}}
+    out = [status("main", lastState=end)]
+    pods = [made(pod(f"a-{n:02}", "0.1", containerStatuses=out)) for n in range(30)]
+    tenants = [[tenant(f"a-{5 * index + n:02}", 1) for n in range(5)] for index in range(6)]
+    hog = tenant("hog", 2, use=Use(memory_bytes=130 * GIB))
+    gpus = [gpu(*some, *([hog] if at == 5 else []), index=at) for at, some in enumerate(tenants)]
+    assert pods_of(explain(asked, crowd(*pods, state=state(*gpus)), "deploy/resnet")) == [
+        "a-00: Running on gpu-a for 5 min, and 24 more like it",
+        "a-25: Running on gpu-a for 5 min, and 4 more like it",
     ]
 
 

@@ -84,6 +84,7 @@ def test_what_the_runtime_says_of_a_container_that_never_ran_has_its_remedy(aske
             125,
             "others on the GPU leave it less than its share: team-vision/hog/main takes 125.0 GiB",
         ),
+        (110, "others on the GPU leave it less than its share: team-vision/hog/main takes 110.0 GiB"),
         (20, "the memory of its share is used up"),
     ],
 )
@@ -137,3 +138,47 @@ def test_of_few_pods_the_events_of_others_are_not_asked_for(asked: Asked) -> Non
     on = crowd(*pods)
     assert len(pods_of(explain(asked, on, "deploy/resnet"))) == 20
     assert on.asked.count(f"{OURS}/events") == 20 + 4
+
+
+def test_of_a_whole_gpu_no_larger_share_is_advised(asked: Asked) -> None:
+    on = known(pod("resnet-0", "1", **ended(OOM)), state=state(gpu(tenant("resnet-0", 10))))
+    text = explain(asked, on, "resnet-0")
+    assert "    what to do: the memory of the GPU is used up: set the framework's memory lower" in text
+    assert "larger share" not in text
+
+
+def test_what_a_pod_that_succeeded_was_once_out_of_is_no_matter_any_more(asked: Asked) -> None:
+    assert "what to do" not in explain(asked, known(pod("p", phase="Succeeded", **ended(OOM))), "p")
+
+
+_DEVICES = "Pod was rejected: Allocate failed due to "
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (f"{_DEVICES}requested number of devices unavailable for gpu-share.dev/vgpu. Requested: 5, Available: 4", True),
+        (f"{_DEVICES}requested number of devices unavailable for rdma/shared_a. Requested: 1, Available: 0", False),
+        (f"{_DEVICES}no healthy devices present; cannot allocate unhealthy devices gpu-share.dev/vgpu", True),
+        (f"{_DEVICES}no healthy devices present; cannot allocate unhealthy devices rdma/shared_a", False),
+    ],
+)
+def test_devices_of_others_have_remedies_of_others(asked: Asked, said: str, *, told: bool) -> None:
+    on = known(pod("p", phase="Failed", reason="UnexpectedAdmissionError", message=said))
+    text = explain(asked, on, "p")
+    assert ("vGPUs" in text.partition("  State\n")[2]) is told
+    assert ("unhealthy: the driver" in text.partition("  State\n")[2]) is (told and "no healthy" in said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'MountVolume.SetUp failed for volume "data" : hostPath type check failed: /data is not a directory',
+        "unresolvable CDI devices smarter-devices/x=1",
+    ],
+)
+def test_volumes_and_devices_of_others_have_no_remedy_of_ours(asked: Asked, said: str) -> None:
+    one = waiting("p")
+    on = known(one)
+    on.lists[f"{OURS}/events"] = [event(one, "FailedMount", said)]
+    assert "what to do" not in explain(asked, on, "p")
