@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, cut, not_applicable, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, not_applicable, warn
 from console.grant import Grant
 from console.seen import SHARED_PODS, STATES, SeenNode
 from policies.contract import DRA, MILLI_PER_GPU, PARTITION
@@ -35,6 +35,7 @@ class _Room(NamedTuple):
     largest: int  # share that fits
     together: int
     on_closed: dict[str, int]  # the largest one that would fit, by the nodes to which no new pod comes
+    unknown_on: list[str]  # nodes that take pods, and of a GPU of which nobody knows what is free
 
 
 def fits(on: Installation) -> Verdict:
@@ -43,24 +44,27 @@ def fits(on: Installation) -> Verdict:
     if not waiting:
         return not_applicable("no pod waits for a share of a GPU")
     hidden, told, is_sum, is_gone = on.seen.hidden(STATES), [], False, False
+    not_seen = [hidden.why] if hidden else []
+    unclear: list[str] = []
     for kind, shares in sorted(waiting.items()):
         gpus = [(node, gpu) for node in on.seen.nodes for gpu in _of_kind(node, kind)]
         room = _room(gpus)
-        if room is None:
-            return unknown(hidden or f"nobody knows what is free of {kind.called}")
         unfit = [one for one in sorted(shares) if one > room.largest]
         if not unfit:
             continue
-        if not gpus and hidden:
-            return unknown(hidden)
+        if room.unknown_on or (not gpus and hidden):
+            names = ", ".join(cut(room.unknown_on))
+            unclear += [f"nobody knows what is free of {kind.called} on {names}"] if names else not_seen
+            continue
         which = "the smallest that waits" if unfit[0] == min(shares) else "one that waits"
         said = _without_room(room, unfit[0], which) if gpus else _without_gpus(kind, unfit[0], which)
         told.append(f"{kind.called}: {said}" if gpus and len(waiting) > 1 else said)
         is_sum |= bool(kind.resource) and unfit[0] <= room.together
         is_gone |= not gpus
-    if told and hidden:
-        told.append(hidden.why)
-    return warn(*told, hint=_hint(on, is_sum=is_sum, is_gone=is_gone))
+    doubts = tuple(dict.fromkeys((*unclear, *not_seen)))
+    if unclear and not told:
+        return Verdict(status="unknown", found=doubts, right=hidden.right if hidden else "")
+    return warn(*told, *(doubts if told else ()), hint=_hint(on, is_sum=is_sum, is_gone=is_gone))
 
 
 def _hint(on: Installation, *, is_sum: bool, is_gone: bool) -> str:
@@ -101,15 +105,19 @@ def _of_kind(node: SeenNode, kind: _Kind) -> Iterator[Gpu]:
             yield gpu
 
 
-def _room(gpus: Sequence[tuple[SeenNode, Gpu]]) -> _Room | None:
-    """Measure what GPUs of one kind have left; None where nobody knows that of any."""
+def _room(gpus: Sequence[tuple[SeenNode, Gpu]]) -> _Room:
+    """Measure what GPUs of one kind have left."""
     known = [
         (node, gpu, gpu.free)
         for node, gpu in gpus
         if gpu.free is not None and gpu.largest_free is not None and gpu.resource not in node.not_advertised
     ]
-    if gpus and all(gpu.free is None or gpu.largest_free is None for _, gpu in gpus):
-        return None
+    unknown_on = [
+        node.name
+        for node, gpu in gpus
+        if (gpu.free is None or gpu.largest_free is None) and gpu.healthy is not False
+        if not node.closed and gpu.resource not in node.not_advertised
+    ]
     taking = [(gpu, free) for node, gpu, free in known if not node.closed]
     on_closed: dict[str, int] = {}
     for node, gpu, _ in known:
@@ -121,6 +129,7 @@ def _room(gpus: Sequence[tuple[SeenNode, Gpu]]) -> _Room | None:
         # What is hidden is free as well: it is hidden because no one GPU has room.
         together=sum(gpu.milli(free + (gpu.hidden or 0)) for gpu, free in taking),
         on_closed=on_closed,
+        unknown_on=[*dict.fromkeys(unknown_on)],
     )
 
 

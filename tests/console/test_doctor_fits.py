@@ -3,13 +3,15 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from console.doctor.report import AFTER, findings
-from policies.node_state import Ages, NotRegistered
+from policies.node_state import Ages, Gpu, NotRegistered
 from tests.console.installations import installation, nodes, pods, policies, seen
 from tests.console.objects import gpu, pending, pod, state, tenant
 
+UNKNOWN = msgspec.structs.replace(gpu(index=1), free=None, largest_free=None, hidden=None, granted=None)
 FINE = {"shares-fit": "not-applicable", "numbers-agree": "ok"}
 
 
@@ -99,3 +101,29 @@ def test_what_fits_on_gpus_that_are_seen_fits_whatever_others_would_say() -> Non
     assert status == "warning"
     assert said.endswith("1 of 2 nodes not seen: gpu-1: gpu-share plugin has been silent for 3600 s")
     assert judged(nodes(None, old), "0.5")[0] == "unknown"
+
+
+@pytest.mark.parametrize("gpus", [(UNKNOWN,), (gpu(tenant("b", 10)), UNKNOWN)])
+def test_what_nobody_knows_to_be_free_may_have_room(gpus: tuple[Gpu, ...]) -> None:
+    full = state(gpu(tenant("a", 10)), on="gpu-0")
+    told = "nobody knows what is free of gpu-share.dev/vgpu on gpu-1"
+    assert judged(nodes(full, state(*gpus, on="gpu-1")), "0.5") == ("unknown", told)
+    half = state(gpu(tenant("a", 5)), on="gpu-0")
+    assert judged(nodes(half, state(*gpus, on="gpu-1")), "0.5")[0] == "ok"
+
+
+def test_a_gpu_that_failed_has_no_room_even_if_nobody_knows_who_is_on_it() -> None:
+    failed = msgspec.structs.replace(UNKNOWN, healthy=False)
+    assert judged(nodes(state(gpu(tenant("a", 10)), failed, on="gpu-0")), "0.5")[0] == "warning"
+
+
+def test_what_nobody_knows_of_one_kind_hides_nothing_of_another() -> None:
+    late = pending("other", "0.5", "")
+    grant = json.loads(late["metadata"]["annotations"]["gpu-share.dev/grant"])
+    late["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | {"resource": "gpu-share.dev/vgpu-t4"})
+    node = nodes(state(UNKNOWN, on="gpu-0"))
+    on = installation(seen(**node, **pods(pending("late", "0.5", ""), late)))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    assert (found.status, len(found.found)) == ("warning", 2)
+    assert found.found[0].startswith("no GPU is shared as gpu-share.dev/vgpu-t4")
+    assert found.found[1] == "nobody knows what is free of gpu-share.dev/vgpu on gpu-0"
