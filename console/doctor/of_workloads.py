@@ -12,7 +12,8 @@ from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
 from console.words import age, moment
 from policies.contract import WHOLE
 
-_OVERDUE: Final = timedelta(minutes=10)  # after the end of its grace period, or without becoming ready
+_OVERDUE: Final = timedelta(minutes=10)  # after the end of its grace period, or without becoming ready or starting
+_STARTING: Final = ("", "ContainerCreating", "PodInitializing", "Completed")  # the last is of an init container
 
 
 def running(on: Installation) -> Verdict:
@@ -83,10 +84,27 @@ def _late(seen: Seen) -> list[SeenPod]:
     return [
         one
         for one in seen.pods
-        if one.phase not in ("Running", "Succeeded", "Terminating")
+        if (one.phase not in ("Running", "Succeeded", "Terminating") and not _is_starting(one, now))
         or (one.phase == "Running" and one.why)
         or (one.phase == "Terminating" and _is_overdue(one, now))
     ]
+
+
+def _is_starting(pod: SeenPod, now: datetime | None) -> bool:
+    """Whether nothing is wrong yet with a pod that is Pending: an image of many GiB takes minutes."""
+    status = pod.pod.status
+    if now is None or pod.phase != "Pending" or status.reason or status.message:
+        return False
+    scheduled = next((one for one in status.conditions if one.type == "PodScheduled"), None)
+    if scheduled and scheduled.status == "False":
+        return False
+    states = [one.state for one in (*status.init_container_statuses, *status.container_statuses)]
+    held = [one for state in states for one in (state.waiting, state.terminated) if one]
+    if any(one.reason not in _STARTING for one in held):
+        return False
+    # One that waited long for room has only then begun to start.
+    since = moment((scheduled and scheduled.last_transition_time) or pod.pod.metadata.creation_timestamp)
+    return since is not None and now - since <= _OVERDUE
 
 
 def _not_ready(seen: Seen) -> Iterator[str]:
