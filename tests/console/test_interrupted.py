@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from threading import Event
 from typing import Any
 
@@ -42,6 +43,15 @@ def slow() -> Slow:
     return on
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have programs that are started interruptible, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_command_while_a_list_is_read(served: Served) -> None:
     on = slow()
     command = [sys.executable, "-m", "gpu_share", "top", "--kubeconfig", str(served(on)), "--once"]
