@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 _FEW: Final = 16  # so many names are found one by one sooner than all of them by a pattern
@@ -31,7 +32,10 @@ class Names:
         self._pattern: re.Pattern[str] | None = None
         if len(self._names) > _FEW:
             self._pattern = re.compile(_choice(_tree({name: len(name) for name in self._names}), re.escape))
-            self._beside = _beside(self._names)
+
+    @cached_property
+    def _beside(self) -> dict[str, list[tuple[int, str]]]:
+        return _beside(self._names)  # when it is asked for: many catalogues are made of which nothing is asked
 
     def any_in(self, text: str) -> bool:
         """Whether one of them stands in a text."""
