@@ -15,17 +15,12 @@ import msgspec
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
-from urllib3.util import Retry
 
 from certs.clock import time_of
-from certs.errors import ClusterError, ConflictError, NoClusterError, NotFoundError
+from certs.errors import ClusterError, ConflictError, NotFoundError
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
-from program.api_client import ProxyError, api_client
-from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, load, settings_from_environment
-from program.kubeconfig_files import paths_of
-from program.own_cluster import set_own_cluster
 
 T = TypeVar("T")
 
@@ -38,8 +33,6 @@ _REMEDIES: Final = {
     422: "if the object is immutable, delete it, and the next pass creates a new one",
 }
 _LONGEST_REASON: Final = 200  # of what others have written
-# Of connections alone: an answer is final, however long it says to wait, and a pass that fails is made again.
-_RETRIES: Final = Retry(3, redirect=False, respect_retry_after_header=False)
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
 # A strategic merge finds the webhook by its name, wherever it stands in the list.
@@ -55,30 +48,6 @@ class Snapshot:
     versions: Mapping[str, str]
     webhooks: tuple[str, ...]  # those of ours that are there, by name
     time: datetime | None = None  # that the API server says it is; None if it does not
-
-
-def connect() -> client.ApiClient:
-    """
-    Return a client for the cluster that this process runs in, or else that the kubeconfig names.
-
-    Raises:
-        NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
-    """
-    settings, login = settings_from_environment(), None
-    settings.retries = _RETRIES
-    try:
-        set_own_cluster(settings)
-    except config.ConfigException as outside:
-        try:
-            login = load(settings, paths_of()).login
-        except INVALID_KUBECONFIG as error:
-            invalid = "The kubeconfig is not valid: compare it with kubectl config view"
-            reasons = f"{str(outside).rstrip('.')}. {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
-            raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {' '.join(reasons.split())}") from None
-    try:
-        return api_client(settings, login)
-    except ProxyError as error:
-        raise NoClusterError(f"no cluster: {error}") from None
 
 
 class Cluster:

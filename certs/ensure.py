@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from certs.clock import check_clock
-from certs.cluster import Cluster, connect
+from certs.cluster import Cluster
+from certs.connection import connect
 from certs.errors import ClusterError, ConflictError, NoClusterError
 from certs.issuer import IssueError, check_names
 from certs.metrics import LastPass

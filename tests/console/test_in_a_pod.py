@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kubernetes import client, config
 
-import certs.cluster
+import certs.connection
 import certs.errors
 from console.kubeconfig import NoClusterError, connect
 from tests.console.conftest import Served
@@ -99,7 +99,7 @@ def test_a_service_account_that_nobody_may_read_is_said(tmp_path: Path, monkeypa
     with pytest.raises(NoClusterError, match="the service account cannot be read: Permission denied; and "):
         connect()
     with pytest.raises(certs.errors.NoClusterError, match="the service account cannot be read: Permission denied"):
-        certs.cluster.connect()
+        certs.connection.connect()
 
 
 def test_the_namespace_is_the_pods_own_unless_a_context_names_one(

@@ -9,14 +9,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-import certs.cluster
+import certs.connection
 from console.kubeconfig import NoClusterError, connect
 from gpu_share import main
 from tests.console.conftest import Served
 from tests.console.kubeconfigs import changed
 from tests.console.objects import cluster, gpu, state
 
-CONNECTORS = [lambda: connect().address, lambda: certs.cluster.connect().configuration.host]
+CONNECTORS = [lambda: connect().address, lambda: certs.connection.connect().configuration.host]
 A = state(gpu(), on="gpu-a")
 TOKEN = "secret-token"  # noqa: S105 - of nobody
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-import certs.cluster
+import certs.connection
 import certs.errors
 from console.kubeconfig import NoClusterError, connect
 from gpu_share import main
@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_one_sentence_without_what_may_be_secret(
     assert ran.exit_code == 2
     assert ran.stderr.startswith(f"gpu-share: no cluster: {said.replace('DIRECTORY', str(tmp_path))}")
     with pytest.raises(certs.errors.NoClusterError) as raised:
-        certs.cluster.connect()
+        certs.connection.connect()
     assert SECRET not in ran.output + str(raised.value)
 
 

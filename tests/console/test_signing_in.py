@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import certs.cluster
+import certs.connection
 import console.api_server
 from certs.errors import NoClusterError
 from console.api_server import UnseenError
@@ -151,7 +151,7 @@ def test_an_auth_provider_is_one_sentence_and_nobody_is_asked(
     assert ran.output.startswith(f"gpu-share: no cluster: {said}, such as kubelogin for OpenID Connect")
     monkeypatch.setenv("KUBECONFIG", str(file))
     with pytest.raises(NoClusterError, match=said):
-        certs.cluster.connect()
+        certs.connection.connect()
     assert known.asked == []
 
 
