@@ -13,13 +13,11 @@ from plugin.errors import MpsError
 from plugin.mps.control import Control
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.restart_policy import Answered, Unreachable
-from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.bench import A, Bench, Start
 from tests.plugin.mps.conftest import QUICK, UUID, names
+from tests.plugin.mps.kept_socket import kept_socket
 from tests.plugin.mps.standin import StandIn, alive
-from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.mps.test_process_removed import pids
-from tests.plugin.mps.test_unreachable import ask
-from tests.plugin.waiting import wait_until
 
 ANOTHER = "control: somebody put another socket in the place of that of the daemon"
 
@@ -37,23 +35,14 @@ def replaced(path: Path, *, listens: bool = True) -> Iterator[socket.socket]:
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_a_daemon_that_is_in_use_lives_on_and_keeps_its_ceiling(bench: Bench, start: Start, *, listens: bool) -> None:
-    bench.says("_default", 'share: {maximum: "0.2"}\n')
-    bench.holds(A, vgpus=2)
-    limit = "default_device_pinned_mem_limit 0"
-    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
-        start()
-        bench.is_now("ready", A, B)
-        served, control = pids(bench), bench.pipes / A / "control"
-        wait_until(lambda: ask(str(control), f"get_{limit}") == "28G")
-        kept = os.open(control, os.O_PATH)
-        mine = f"/proc/self/fd/{kept}"
-        with replaced(control, listens=listens):
+    with kept_socket(bench, start) as kept:
+        served = pids(bench)
+        with replaced(kept.control, listens=listens):
             bench.is_now("failed", A, why=f"{ANOTHER}; programs that run go on")
-            ask(mine, f"set_{limit} 143771M")
-            wait_until(lambda: ask(mine, f"get_{limit}") == "28G")
+            kept.raises_the_ceiling()
+            kept.sees_it_set_again()
             time.sleep(2)  # of twenty looks
             assert pids(bench) == served
-        os.close(kept)
 
 
 @pytest.mark.parametrize("name", ["control", "control_privileged"])
