@@ -1,14 +1,14 @@
 """What commands take of the container's variables from what they start, as far as that may be a framework."""
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP, MOST_SETTINGS
 from policies.frameworks.command_line import SHELLS, unwrapped
-from policies.frameworks.expansion import UNREAD, Variables
-from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.expansion import Variables
+from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
@@ -29,15 +29,6 @@ _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
-_IN_NAME = re.compile(r"\w")
-_VALUE: Final = rf"[^\s;&|]{{0,{LONGEST_LOWERED}}}+"
-# What it is set to stands elsewhere, or is no value that is written out. Braces are unread in plain words.
-_SETTING_OTHERWISE = re.compile(
-    rf"(?<![\w-])(?:coproc|for|foreach|getopts|mapfile|printf\s+-v|read|readarray|select)\s[^;&|\n\x7f=]*\Z|{UNREAD}\Z"
-)
-_LONGEST_BEFORE: Final = 96
-_ASSIGNED = re.compile(rf"=({_VALUE})")
-_SET = re.compile(rf"set(?:env|\s++-[A-Za-z-]++)\s++(\w++)\s++(?=[^\s;&|])({_VALUE})")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
 
@@ -97,10 +88,10 @@ class ShellTaking(ShellCalls):
         for taking in commands_taking(plain, self._of_container.work):
             self._takes(taking)
         named = self._index.variables_in(plain)
-        for name, value in _set_in_unread(plain, named, self._index.lists):
+        for name, value in set_in_unread(plain, named, self._index.lists):
             self._set_list(name, value)
         every = chain.from_iterable(named.values())
-        if any(_is_set_otherwise(plain, at) for at in islice(every, MOST_SETTINGS)):  # of more the pod is denied
+        if any(is_set_otherwise(plain, at) for at in islice(every, MOST_SETTINGS)):  # of more the pod is denied
             self._find("")
 
     def _take_in_texts(self, words: Sequence[str]) -> None:
@@ -130,23 +121,6 @@ class ShellTaking(ShellCalls):
             self._of_container.work(_STEPS_OF_COMMAND * len(script.commands) if script else 0)
             self._of_tools[text] = _is_of_tools(script)
         return self._of_tools[text]
-
-
-def _is_set_otherwise(plain: str, at: int) -> bool:
-    """Whether a shell sets the variable that is named at *at* by what is in front of it: `for NAME in`, `{NAME}<`."""
-    return _SETTING_OTHERWISE.search(plain, max(0, at - _LONGEST_BEFORE), at) is not None
-
-
-def _set_in_unread(plain: str, named: Mapping[str, Sequence[int]], lists: Container[str]) -> Iterator[tuple[str, str]]:
-    """Yield which variables of several settings plain words set, by `NAME=`, `setenv` or `set -x`, and to what."""
-    for name, places in named.items():
-        for at in places if name in lists else ():
-            match = _ASSIGNED.match(plain, at + len(name))
-            if match and not (at and _IN_NAME.match(plain, at - 1)):
-                yield name, match[1]
-    for match in _SET.finditer(plain):
-        if match[1] in lists:
-            yield match[1], match[2]
 
 
 def _is_of_tools(script: Script | None) -> bool:
