@@ -90,8 +90,8 @@ class ShellTaking(ShellCalls):
         named = self._index.variables_in(plain)
         for name, value in set_in_unread(plain, named, self._index.lists):
             self._set_list(name, value)
-        every = chain.from_iterable(named.values())
-        if any(is_set_otherwise(plain, at) for at in islice(every, MOST_SETTINGS)):  # of more the pod is denied
+        every = ((at, at + len(name)) for name, places in named.items() for at in places)
+        if any(is_set_otherwise(plain, *one) for one in islice(every, MOST_SETTINGS)):  # of more the pod is denied
             self._find("")
 
     def _take_in_texts(self, words: Sequence[str]) -> None:

@@ -106,6 +106,13 @@ def test_what_sets_a_variable_by_its_name_alone_is_unread_where_nobody_reads_the
     )
 
 
-@pytest.mark.parametrize("text", [f"for A in 1 2; do {JAX}=0.1 python t.py; done", f"read A; echo {JAX}; python t.py"])
+NOT_SET = {
+    "a loop over another one": f"for A in 1 2; do {JAX}=0.1 python t.py; done",
+    "a line of its own": f"read A; echo {JAX}; python t.py",
+    "a member in JSON": f'python t.py --env \'{{"{JAX}": "0.1"}}\'',
+}
+
+
+@pytest.mark.parametrize("text", NOT_SET.values(), ids=NOT_SET.keys())
 def test_what_sets_another_one_in_front_of_it_says_nothing_of_it(text: str) -> None:
     granted(pod("0.2", container(image="nvidia/jax:1", command=["zsh", "-c", text])), SLICED)
