@@ -2,17 +2,19 @@
 
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Final, NamedTuple
 
+from plugin.mps.mounts import mounts
+
 _PROC = Path("/proc")
 _OWN: Final = "self"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_ROUNDS = 100_000  # of directories in each other, one a round
-_MAPPED = re.compile(r"\S+ \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*)(?: |$)")
+_MOST_AT_ONCE = 10_000  # files and directories, which takes about a second
+_MAPPED = re.compile(rb"\S+ \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*)(?: |$)")
 
 
 class FileId(NamedTuple):
@@ -28,21 +30,17 @@ def has_older(directory: int, before_ns: int, kept: Container[FileId] = ()) -> b
         return any(_is_older(entry.name, directory, before_ns, kept) for entry in entries)
 
 
-def remove_older(directory: int, before_ns: int, kept: Container[FileId]) -> None:
+def remove_older(directory: int, before_ns: int, kept: Container[FileId], *, most: int = _MOST_AT_ONCE) -> None:
     """
     Remove from an open directory what nobody has touched since, however deep it is, other than *kept*.
 
     The time is that of the last change of an inode, which only the kernel sets. What lies in a directory below is moved
-    up first.
+    up first. After *most* files and directories the rest is left, for another time.
 
     Raises:
         OSError: If something cannot be removed.
     """
-    moved = frozenset[str]()
-    for _ in range(_MOST_ROUNDS):
-        moved = _swept(directory, before_ns, kept, moved)
-        if not moved:
-            return
+    _Sweep(directory, before_ns, kept, most).run()
 
 
 def in_use_by(pids: Iterable[int], proc: Path = _PROC) -> frozenset[FileId]:
@@ -59,7 +57,7 @@ def in_use_by(pids: Iterable[int], proc: Path = _PROC) -> frozenset[FileId]:
                 with suppress(FileNotFoundError):  # closed by now
                     status = path.stat()
                     found.add(FileId(status.st_dev, status.st_ino))
-            for line in (proc / f"{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+            for line in (proc / f"{pid}/maps").read_bytes().split(b"\n"):
                 if mapped := _MAPPED.match(line):
                     found.add(FileId(os.makedev(int(mapped[1], 16), int(mapped[2], 16)), int(mapped[3])))
     return frozenset(found)
@@ -68,14 +66,14 @@ def in_use_by(pids: Iterable[int], proc: Path = _PROC) -> frozenset[FileId]:
 def is_mounted_elsewhere(device: int, point: str, proc: Path = _PROC) -> bool:
     """Whether a process of another mount namespace than ours has a file system at *point*, as a container has."""
     looked_at = {_namespace(proc / _OWN)}
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    wanted = (f"{os.major(device)}:{os.minor(device)}", point)
     for process in [path for path in proc.iterdir() if path.name.isdecimal()]:
         namespace = _namespace(process)
         if namespace not in looked_at:
             with suppress(OSError):  # it has ended: another one may be in the same
-                listed = (process / "mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+                listed = mounts(process / "mountinfo")
                 looked_at.add(namespace)
-                if any((fields := line.split(" "))[2] == wanted and fields[4] == point for line in listed):
+                if any((one.device, one.point) == wanted for one in listed):
                     return True
     return False
 
@@ -93,39 +91,53 @@ def _is_older(name: str, directory: int, before_ns: int, kept: Container[FileId]
     return False
 
 
-def _swept(directory: int, before_ns: int, kept: Container[FileId], ours: Container[str]) -> frozenset[str]:
-    """Remove what is older, and what is *ours*; the names of directories that were moved up from those."""
-    moved: set[str] = set()
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if not (entry.name in ours or _is_older(entry.name, directory, before_ns, kept)):
-                continue
+class _Sweep:
+    def __init__(self, directory: int, before_ns: int, kept: Container[FileId], most: int) -> None:
+        self._directory = directory
+        self._before_ns = before_ns
+        self._kept = kept
+        self._left = most
+        self._moved: set[str] = set()  # names of directories that this has moved up: newer by that alone
+
+    def run(self) -> None:
+        ours = self._round(frozenset())
+        while ours and self._left > 0:
+            ours = self._round(ours)
+
+    def _round(self, ours: Container[str]) -> frozenset[str]:
+        """Remove what is older, and what is *ours*; the names of directories that were moved up from those."""
+        self._moved = set()
+        for entry in self._entries(self._directory, ours):
             if entry.is_dir(follow_symlinks=False):
-                moved |= _emptied(entry.name, directory, before_ns, kept)
+                self._empty(entry.name)
             else:
-                _remove(entry.name, directory)
-    return frozenset(moved)
+                _remove(entry.name, self._directory)
+        return frozenset(self._moved)
 
-
-def _emptied(name: str, directory: int, before_ns: int, kept: Container[FileId]) -> set[str]:
-    """Remove a directory, unless something in it is newer, and name those of it that were moved up."""
-    moved: set[str] = set()
-    emptied = os.open(name, _DIRECTORY, dir_fd=directory)
-    try:
-        with os.scandir(emptied) as entries:
-            for entry in entries:
-                if not _is_older(entry.name, emptied, before_ns, kept):
-                    continue
+    def _empty(self, name: str) -> None:
+        """Remove a directory, unless something in it is newer; directories in it are moved up."""
+        emptied = os.open(name, _DIRECTORY, dir_fd=self._directory)
+        try:
+            for entry in self._entries(emptied):
                 if entry.is_dir(follow_symlinks=False):
-                    os.rename(entry.name, beside := token_hex(), src_dir_fd=emptied, dst_dir_fd=directory)
-                    moved.add(beside)
+                    os.rename(entry.name, beside := token_hex(), src_dir_fd=emptied, dst_dir_fd=self._directory)
+                    self._moved.add(beside)
                 else:
                     _remove(entry.name, emptied)
-    finally:
-        os.close(emptied)
-    with suppress(OSError):  # not empty
-        os.rmdir(name, dir_fd=directory)
-    return moved
+        finally:
+            os.close(emptied)
+        with suppress(OSError):  # not empty
+            os.rmdir(name, dir_fd=self._directory)
+
+    def _entries(self, directory: int, ours: Container[str] = ()) -> Iterator[os.DirEntry[str]]:
+        """List what is to go, as long as there may be more."""
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if self._left <= 0:
+                    return
+                if entry.name in ours or _is_older(entry.name, directory, self._before_ns, self._kept):
+                    self._left -= 1
+                    yield entry
 
 
 def _remove(name: str, directory: int) -> None:

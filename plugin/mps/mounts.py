@@ -19,6 +19,7 @@ class Mount:
     """A line of mountinfo."""
 
     id: int  # another one in each mount namespace
+    device: str  # that `stat` gives for its files: major:minor
     point: str
     peers: str  # the group of mounts on which a mount on top shows too; empty where there is none
     source: str
@@ -28,10 +29,12 @@ def mounts(path: Path = _MOUNTS) -> tuple[Mount, ...]:
     """
     List what a process sees mounted, the topmost last.
 
+    Names of tenants are in it, and the kernel ends a line by a newline alone.
+
     Raises:
         OSError: If *path* cannot be read.
     """
-    return tuple(_mount(line) for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+    return tuple(_mount(os.fsdecode(line)) for line in path.read_bytes().split(b"\n") if line)
 
 
 def mount_of(path: str, among: Iterable[Mount]) -> Mount | None:
@@ -73,9 +76,10 @@ def _check(code: int, target: str) -> None:
 
 def _mount(line: str) -> Mount:
     fields = line.split(" ")
-    end = fields.index("-")
+    end = fields.index("-", 6)
     return Mount(
         id=int(fields[0]),
+        device=fields[2],
         point=re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4]),
         peers=next((field for field in fields[6:end] if field.startswith("shared:")), ""),
         source=fields[end + 2],

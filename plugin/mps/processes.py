@@ -140,7 +140,7 @@ def reap(pid: int) -> None:
 
 def _is_in_a_container(status: Path) -> bool:
     """Whether a process has a PID of its own in a namespace below ours."""
-    return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in _read(status).splitlines())  # noqa: PLR2004
+    return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in _read(status).split(b"\n"))  # noqa: PLR2004
 
 
 def _read(path: Path) -> bytes:

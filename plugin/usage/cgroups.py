@@ -28,7 +28,7 @@ class ContainerId(NamedTuple):
 
 def container_id(text: str) -> ContainerId | None:
     """Read /proc/<PID>/cgroup, of version 1 or 2: the container that the process is in; None for one of the node."""
-    for line in text.splitlines():
+    for line in text.split("\n"):  # nothing else ends one: a process names cgroups below its container's
         _, _, controllers_and_path = line.partition(":")
         _, is_a_line, path = controllers_and_path.partition(":")
         if is_a_line and (found := _in_path(path)) is not None:

@@ -7,6 +7,7 @@ from shutil import which
 import pytest
 
 ROOT = Path(__file__).parents[3]
+ODD_ENDS_OF_LINES = ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\udcff"]  # for Python, but not for the kernel
 ISOLATED = ("unshare", "--mount", "--propagation", "private")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from plugin.mps.leftovers import FileId, has_older, in_use_by, is_mounted_elsewhere, remove_older
 from tests.plugin.mps.conftest import names
-from tests.plugin.mps.isolated import ISOLATED, needs_mounts
+from tests.plugin.mps.isolated import ISOLATED, ODD_ENDS_OF_LINES, needs_mounts
 from tests.plugin.waiting import wait_until
 
 CLOCK_LAG_SECONDS = 0.02  # of the time of files
@@ -54,6 +54,18 @@ def test_what_nobody_touched_since_is_removed_however_deep_and_what_is_newer_sta
     assert names(tmp_path) == []
 
 
+def test_what_is_more_than_is_removed_at_once_goes_the_next_times(tmp_path: Path, directory: int) -> None:
+    for number in range(5):
+        (tmp_path / f"deep/{number}/below").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    times = 0
+    while has_older(directory, now_ns()):
+        remove_older(directory, now_ns(), (), most=4)
+        times += 1
+    assert names(tmp_path) == []
+    assert times > 3
+
+
 def test_what_was_written_to_since_stays_although_it_was_made_before(tmp_path: Path, directory: int) -> None:
     (tmp_path / "taken over").write_text("")
     before = now_ns()
@@ -93,3 +105,16 @@ def test_a_file_system_is_known_to_be_at_a_path_of_another_mount_namespace(tmp_p
     assert not is_mounted_elsewhere(tmp_path.stat().st_dev, str(tmp_path))
     container.communicate("\n")
     wait_until(lambda: not is_mounted_elsewhere(device, str(tmp_path)))
+
+
+@needs_mounts
+@pytest.mark.parametrize("end", ODD_ENDS_OF_LINES)
+def test_a_tenants_mount_with_any_name_hides_no_other(tmp_path: Path, end: str) -> None:
+    (odd := tmp_path / f"a{end}b{end}c").mkdir()
+    script = 'mount -t tmpfs tenant "$1" && mount -t tmpfs gpu-share /mnt && stat -c %d /mnt && read line'
+    container = subprocess.Popen(
+        [*ISOLATED, "sh", "-c", script, "sh", odd], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert container.stdout is not None
+    assert is_mounted_elsewhere(int(container.stdout.readline()), "/mnt")
+    container.communicate("\n")

@@ -135,3 +135,9 @@ def test_shared_memory_that_root_in_a_container_closed_to_other_users_is_open_to
         assert "the shared memory of MPS was closed to some users: opened again" in {
             line["message"] for line in running.ends(by=15)[1]
         }
+
+
+def test_a_mount_of_any_name_keeps_no_daemon_from_starting(bench: Bench, start: Start, tmp_path: Path) -> None:
+    (odd := tmp_path / "a\u2028b\rc").mkdir()
+    start(before=(*ISOLATED, "sh", "-c", 'mount -t tmpfs tenant "$0" && exec "$@"', str(odd)))
+    bench.is_now("ready", A, B)

@@ -9,7 +9,7 @@ import pytest
 
 from plugin.mps.mounts import Mount, mount_of, mounts
 from plugin.mps.shared_memory import shows_to_us_alone
-from tests.plugin.mps.isolated import ISOLATED, ROOT, needs_mounts
+from tests.plugin.mps.isolated import ISOLATED, ODD_ENDS_OF_LINES, ROOT, needs_mounts
 
 START = """
 import logging, os, sys, time
@@ -165,7 +165,7 @@ print(mounted(), os.stat("/dev/shm").st_dev == before)
 
 
 def one(number: int, point: str, *, peers: str = "") -> Mount:
-    return Mount(id=number, point=point, peers=peers, source="x")
+    return Mount(id=number, device="0:1", point=point, peers=peers, source="x")
 
 
 OWN = (one(20, "/"), one(21, "/dev"), one(22, "/dev/shm"))
@@ -201,8 +201,18 @@ def test_mounts_are_read_with_blanks_in_their_names_and_optional_fields(tmp_path
         "37 35 98:0 / / rw shared:7 propagate_from:2 - tmpfs gpu-share rw,size=1k\n"
     )
     first, second = mounts(listed)
-    assert first == Mount(id=36, point="/with blank", peers="", source="/dev/root")
-    assert second == Mount(id=37, point="/", peers="shared:7", source="gpu-share")
+    assert first == Mount(id=36, device="98:0", point="/with blank", peers="", source="/dev/root")
+    assert second == Mount(id=37, device="98:0", point="/", peers="shared:7", source="gpu-share")
     assert mount_of("/with blank/below", (first, second)) == first
     assert mount_of("/with blanks", (first, second)) == second
     assert mount_of("/x", (first,)) is None
+
+
+@pytest.mark.parametrize("end", ODD_ENDS_OF_LINES)
+def test_mounts_are_read_whatever_a_tenant_called_what_was_mounted(tmp_path: Path, end: str) -> None:
+    listed = tmp_path / "mountinfo"
+    line = f"38 35 0:99 /empty/a{end}b /pods/a{end}-{end}b rw,relatime shared:9 - tmpfs tmpfs rw\n"
+    listed.write_bytes(line.encode(errors="surrogateescape"))
+    assert mounts(listed) == (
+        Mount(id=38, device="0:99", point=f"/pods/a{end}-{end}b", peers="shared:9", source="tmpfs"),
+    )
