@@ -53,13 +53,13 @@ class HeldSockets:
 
         Where the kernel shows none of them, it is whatever is in their places.
         """
-        shown = [pair for pid in daemon for pair in bound_to(pid, SOCKETS).items()]
-        for name, file in shown:
-            self._hold(name, file)
+        shown = [pair for pid in daemon for pair in bound_to(pid, SOCKETS, self._directory).items()]
+        for name, files in shown:
+            self._hold(name, files)
         for name in () if shown else SOCKETS:
             if name not in self._held:
                 with suppress(OSError):
-                    self._hold(name, os.open(self._directory / name, _HELD))
+                    self._hold(name, [os.open(self._directory / name, _HELD)])
 
     def keep_modes(self) -> None:
         """
@@ -112,18 +112,18 @@ class HeldSockets:
         self._modes.clear()
         shutil.rmtree(self._links, ignore_errors=True)
 
-    def _hold(self, name: str, file: int) -> None:
-        """Hold an open file, if it is a socket and not held already, in place of what was held by its name."""
-        status = os.fstat(file)
+    def _hold(self, name: str, files: list[int]) -> None:
+        """Hold the first of some open files, in place of what is held by its name, unless that is one of them."""
         before = self._held.get(name)
-        if not stat.S_ISSOCK(status.st_mode) or (before is not None and os.path.samestat(status, os.fstat(before))):
-            os.close(file)  # a link, too
-            return
-        self._held[name] = file
-        self._seen_modes[name] = _mode(file)
-        self._modes.pop(name, None)
-        if before is not None:
-            os.close(before)
+        to_close = set(files)
+        sockets = [file for file in files if stat.S_ISSOCK(os.fstat(file).st_mode)]  # no link
+        if sockets and not any(_are_same(before, file) for file in sockets):
+            self._held[name] = sockets[0]
+            self._seen_modes[name] = _mode(sockets[0])
+            self._modes.pop(name, None)
+            to_close ^= {sockets[0]} if before is None else {sockets[0], before}
+        for file in to_close:
+            os.close(file)
 
     def _named(self, name: str) -> bool:
         with suppress(OSError), opened_child(self._directory.parent, self._directory.name) as directory:
@@ -158,6 +158,10 @@ class HeldSockets:
 
 def _mode(file: int) -> int:
     return stat.S_IMODE(os.fstat(file).st_mode)
+
+
+def _are_same(one: int | None, other: int) -> bool:
+    return one is not None and os.path.samestat(os.fstat(one), os.fstat(other))
 
 
 def _is_same(file: int, path: Path) -> bool:

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Container
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
@@ -38,25 +39,27 @@ def shared(process: int, descriptor: int) -> socket.socket | None:
         return None
 
 
-def bound_to(pid: int, names: Container[str]) -> dict[str, int]:
+def bound_to(pid: int, names: Container[str], directory: Path) -> dict[str, list[int]]:
     """
-    Open the files that a process has bound sockets to by one of *names*, each for the caller to close.
+    Open the files that a process has bound sockets to by some of *names*, each for the caller to close.
 
-    Of several by one name it is the one that the process has had from its start on, rather than one that a client sent.
-    What cannot be seen is left out.
+    Of several by one name the likeliest is first, since a client may have sent the others: one that takes connections,
+    that was bound in *directory*, and that the process has had for longest. What cannot be seen is left out.
     """
-    found: dict[str, int] = {}
+    found: dict[str, list[tuple[bool, bool, int]]] = {}
     with suppress(OSError):
         process = os.pidfd_open(pid)
         try:
             for descriptor in sorted(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()):
                 if _is_socket(pid, descriptor) and (one := shared(process, descriptor)):
                     with one:
-                        if (name := _name(one)) in names and name not in found:
-                            found[name] = fcntl.ioctl(one, _SIOCUNIXFILE)
+                        path = _path(one)
+                        if path.name in names:
+                            rank = (not _listens(one), path.parent != directory)
+                            found.setdefault(path.name, []).append((*rank, fcntl.ioctl(one, _SIOCUNIXFILE)))
         finally:
             os.close(process)
-    return found
+    return {name: [file for *_, file in sorted(files, key=itemgetter(0, 1))] for name, files in found.items()}
 
 
 def _is_socket(pid: int, descriptor: int) -> bool:
@@ -65,9 +68,11 @@ def _is_socket(pid: int, descriptor: int) -> bool:
     return False
 
 
-def _name(one: socket.socket) -> str:
-    """Say by which name in its directory it was bound, or accepted; empty if it has none."""
-    if one.family != socket.AF_UNIX:
-        return ""
-    bound = one.getsockname()
-    return Path(bound).name if isinstance(bound, str) else ""
+def _listens(one: socket.socket) -> bool:
+    return one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
+
+
+def _path(one: socket.socket) -> Path:
+    """Say what it was bound to, or was accepted by; no name if there is none."""
+    bound = one.getsockname() if one.family == socket.AF_UNIX else ""
+    return Path(bound if isinstance(bound, str) else "")

@@ -10,6 +10,7 @@ import signal
 import socket
 import time
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -154,11 +155,11 @@ def test_a_client_that_says_nothing_keeps_nobody_from_the_gpu(node: Node) -> Non
 def test_the_kernel_shows_both_sockets_of_the_daemon(node: Node) -> None:
     directory = Path(node.pipe_directory) / node.gpu.uuid
     (pid,) = (one.pid for one in holders() if (one.role, one.directory) == ("daemon", str(directory)))
-    shown = bound_to(pid, SOCKETS)
-    assert {name: os.fstat(file).st_ino for name, file in shown.items()} == {
+    shown = bound_to(pid, SOCKETS, directory)
+    assert {name: os.fstat(files[0]).st_ino for name, files in shown.items()} == {
         name: (directory / name).lstat().st_ino for name in SOCKETS
     }
-    for file in shown.values():
+    for file in chain(*shown.values()):
         os.close(file)
 
 

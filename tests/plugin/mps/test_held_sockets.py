@@ -194,3 +194,20 @@ def test_a_socket_that_its_daemon_makes_anew_is_held_in_place_of_the_first(pipes
         assert not sockets.find([os.getpid()])
         assert sockets.lost() == []
     sockets.release()
+
+
+def test_what_is_held_stays_so_whatever_else_its_daemon_comes_to_have(pipes: Path, root: Path) -> None:
+    (directory := pipes / UUID).mkdir()
+    (root / "elsewhere").mkdir()
+    sockets = HeldSockets(directory, root / "links")
+    with socket.socket(socket.AF_UNIX) as sent, socket.socket(socket.AF_UNIX) as own:
+        own.bind(str(directory / "control"))
+        own.listen()
+        sockets.find([os.getpid()])
+        (directory / "control").rename(directory / "mine")
+        sent.bind(str(directory / "control"))
+        sent.listen()
+        assert sent.fileno() < own.fileno()
+        assert sockets.find([os.getpid()])
+    assert (directory / "control").stat().st_ino == (directory / "mine").stat().st_ino
+    sockets.release()
