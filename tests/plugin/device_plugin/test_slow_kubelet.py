@@ -109,7 +109,7 @@ def test_however_slow_a_kubelet_is_no_gpu_is_given_away_beyond_its_whole_and_all
     tmp_path: Path, seed: int, fsync_seconds: float
 ) -> None:
     node = SlowNode(tmp_path, fsync_seconds=fsync_seconds, seed=seed)
-    for number in range(1200):
+    for number in range(600):
         node.random_step()
         if number % 200 == 199:
             node.known = 1 << 20
