@@ -11,41 +11,32 @@ the daemon waiting of late, by however many connections. Above that none of its 
 a minute. Whoever waits in the queue meanwhile has said its part when its turn comes.
 """
 
-import errno
 import logging
 import os
 import platform
-import select
 import socket
-import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugin.mps.control import SOCKETS
+from plugin.mps.callers import GONE, caller, credentials, has_ended, is_clients, name_of
 from plugin.mps.patience import Patience
 from plugin.mps.process_sockets import shared
 from plugin.mps.processes import program_of_mps
-from plugin.usage.cgroups import ContainerId, container_of
-from plugin.usage.containers import containers
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
 # read, write, sendto, recvfrom, sendmsg, recvmsg: each has the descriptor first. As the kernel numbers them (unistd.h).
 _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63, 64, 206, 207, 211, 212})}
-_SO_PEERPIDFD = 77
-_NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
-_CREDENTIALS = struct.Struct("iII")  # PID, user and group
 _PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
 _SLOWER = 0.01  # of the time that it has lasted
 _NOTICED_SECONDS = 1.0  # after which a daemon that waits on a connection that was ended does not wait, but hangs
 _MOST_AT_ONCE_SECONDS = 0.05  # counted between two looks: what was before, if we were held up ourselves, is not known
 _QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
 _WATCH_SECONDS = 1.0  # at most, at one look
-_GONE = "a process that has ended"  # and left its connection to another one
 _UNSEEN = "a client that says nothing can keep an MPS daemon from all others"
 
 
@@ -100,37 +91,27 @@ class SilentCallers:
         with _taken(call) as connection:
             if connection is None:
                 return False
-            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            pid, user, _ = _CREDENTIALS.unpack(credentials)
-            has_ended = _has_ended(connection)
-            if pid and not has_ended and (program := program_of_mps(pid)):
+            pid, user = credentials(connection)
+            ended = has_ended(connection)
+            if pid and not ended and (program := program_of_mps(pid)):
                 if program != "control":  # for a server a daemon waits at its own risk
                     return False
                 if self._patience_with_commands.spend(str(pid), for_seconds, now_seconds=now_seconds):
                     said = "a command of MPS that somebody has open keeps its daemon from all others"
                     _log.warning(said, extra={"pid": pid, "user": user})
                 return True
-            caller = _GONE if has_ended else _caller(pid)
-            if self._patience.spend(caller, for_seconds, now_seconds=now_seconds):
+            one = GONE if ended else caller(pid)
+            if self._patience.spend(one, for_seconds, now_seconds=now_seconds):
                 said = "a client that said nothing kept an MPS daemon from all others: its connections are ended"
-                _log.warning(said, extra={"caller": self._name_of(caller), "user": user})
-            if self._patience.is_lost(caller, now_seconds=now_seconds):
+                _log.warning(said, extra={"caller": name_of(one, self._logs), "user": user})
+            if self._patience.is_lost(one, now_seconds=now_seconds):
                 with suppress(OSError):  # it has hung up itself
                     connection.shutdown(socket.SHUT_RDWR)
-                ended, since_seconds = self._ended
-                if ended == call.socket:
+                last, since_seconds = self._ended
+                if last == call.socket:
                     return now_seconds - since_seconds < _NOTICED_SECONDS
                 self._ended = (call.socket, now_seconds)
         return True
-
-    def _name_of(self, caller: ContainerId | str) -> str:
-        if isinstance(caller, str):
-            return caller
-        try:
-            one = containers(self._logs).find(caller)
-        except OSError:
-            one = None
-        return f"{one.namespace}/{one.pod}/{one.container}" if one else caller.id
 
 
 def call_of(pid: int) -> Call | None:
@@ -164,32 +145,4 @@ def _taken(call: Call) -> Iterator[socket.socket | None]:
         return
     with connection:
         is_it = str(Path(f"/proc/self/fd/{connection.fileno()}").readlink()) == call.socket
-        yield connection if is_it and _is_clients(connection) else None
-
-
-def _is_clients(connection: socket.socket) -> bool:
-    name = connection.getsockname()  # of the socket that listened
-    return connection.family == socket.AF_UNIX and isinstance(name, str) and Path(name).name in SOCKETS
-
-
-def _has_ended(connection: socket.socket) -> bool:
-    """Whether the process that made a connection has ended, so that its PID may be another one's by now."""
-    try:
-        process = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
-    except OSError as error:
-        return error.errno in _NO_PROCESS  # before Linux 6.5 it cannot be asked
-    try:
-        ended = select.poll()  # unlike select, for descriptors of any number
-        ended.register(process, select.POLLIN)
-        return bool(ended.poll(0))
-    finally:
-        os.close(process)
-
-
-def _caller(pid: int) -> ContainerId | str:
-    """Name who made a connection: its container, whichever process did it, or the process itself."""
-    try:
-        found = container_of(pid)
-    except OSError:
-        return _GONE
-    return found if found and found.id else (_GONE if pid == 0 else f"process {pid}")
+        yield connection if is_it and is_clients(connection) else None
