@@ -5,9 +5,11 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from plugin.errors import ControlError, NotAskedError
 from plugin.mps.answers import excerpt
@@ -18,7 +20,14 @@ SOCKETS = (SOCKET, "control_privileged")  # which of them the program connects t
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
 _DEAD_WITHIN_SECONDS = 1.0
+_PACE_SECONDS = 0.05  # between two looks whether to wait on
+_NOT_RUN = frozenset({126, 127})  # of the loader, as where a library cannot be mapped, and of shells
 _INHERITED = ("PATH", "LD_LIBRARY_PATH")
+
+
+class _Patience(NamedTuple):
+    until: float  # seconds of the clock `monotonic`
+    goes_on: Callable[[], bool]
 
 
 class Control:
@@ -31,6 +40,16 @@ class Control:
         self._environment = {**inherited, **environment}
         self._timeout_seconds = timeout_seconds
         self._led_to: Path | None = None
+        self._patience: _Patience | None = None
+
+    @contextmanager
+    def patient(self, seconds: float, goes_on: Callable[[], bool]) -> Iterator[None]:
+        """Give all questions so many *seconds* together, as long as it *goes_on*, which is asked every now and then."""
+        self._patience = _Patience(time.monotonic() + seconds, goes_on)
+        try:
+            yield
+        finally:
+            self._patience = None
 
     def lead_to(self, directory: Path | None) -> None:
         """Ask by the sockets in *directory*, or links to them, from now on; None: by those of the pipe directory."""
@@ -71,6 +90,10 @@ class Control:
                 os.close(file)
         if code is None:
             raise ControlError(f"{what}: no answer within {timeout_seconds:g} s")
+        if code in _NOT_RUN or code < 0:
+            raise NotAskedError(
+                f"{self._program}: cannot be run: {_how_it_ended(code)}: {excerpt(complaint or answer)}"
+            )
         if code != 0:
             raise ControlError(f"{what}: failed with {code}: {excerpt(complaint or answer)}")
         return answer
@@ -91,7 +114,7 @@ class Control:
             start_new_session=True,
             umask=_FOR_OTHERS,
         )
-        if _ends_within(process, timeout_seconds):
+        if _ends_within(process, timeout_seconds, self._patience):
             return process.wait()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -106,14 +129,23 @@ def planted_link(directory: Path) -> str:
     return f"{links[0]}: expected a socket of this GPU's MPS daemon, got a link that a tenant made" if links else ""
 
 
-def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def _ends_within(process: subprocess.Popen[bytes], seconds: float, patience: "_Patience | None") -> bool:
     file = os.pidfd_open(process.pid)
     try:
         waiting = select.poll()  # unlike select, for descriptors of any number
         waiting.register(file, select.POLLIN)
-        return bool(waiting.poll(seconds * 1000))
+        if patience is None:
+            return bool(waiting.poll(seconds * 1000))
+        while not waiting.poll(_PACE_SECONDS * 1000):
+            if not patience.goes_on() or time.monotonic() > patience.until:
+                return False
+        return True
     finally:
         os.close(file)
+
+
+def _how_it_ended(code: int) -> str:
+    return f"it was ended by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _memory_file(content: bytes | None = None) -> int:

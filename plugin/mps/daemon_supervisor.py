@@ -11,6 +11,7 @@ from threading import Event
 
 from plugin.errors import ControlError, MpsError
 from plugin.gpus.gpu import Gpu
+from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place
@@ -25,6 +26,7 @@ from plugin.mps.restart_policy import (
     NotStarted,
     Seen,
     Unreachable,
+    is_last,
     step,
 )
 from plugin.mps.silent_callers import SilentCallers
@@ -39,6 +41,7 @@ from policies.cluster import Cluster
 _log = logging.getLogger(__name__)
 
 _KEPT_WAITING = "clients that say nothing keep it from all others: the log of gpu-share mps says whose they are"
+_SLOW = "it answers, but slower than it should: clients ask it more than it can answer in time"
 _KEPT_RATIO = 0.3  # of a look; more than clients are forgiven for long, or they could keep a daemon that hangs
 _NO_SERVER_STAYS = (
     "its MPS server ends as soon as it is started: end what else uses the GPU (nvidia-smi lists it), and see server.log"
@@ -96,7 +99,7 @@ class DaemonSupervisor:
         while not ending.is_set():
             pause_seconds = self._context.timing.look
             try:
-                self._turn(seen or self._look(), ending)
+                self._turn(seen or self._look(ending), ending)
                 pause_seconds = self._status.pause_seconds(boot_seconds(), longest=pause_seconds)
             except Exception:  # noqa: BLE001 - a supervisor that dies unseen would leave a daemon that nobody looks at
                 _log.exception("supervising the MPS daemon failed", extra={"gpu": self.gpu.uuid})
@@ -110,7 +113,7 @@ class DaemonSupervisor:
             case "start":
                 self._take(self._started(ending))
             case "serve":
-                self._take(self._served())
+                self._take(self._served(ending))
             case "kill":
                 self._kill()
 
@@ -119,9 +122,9 @@ class DaemonSupervisor:
         self._report(self._status.state, self._status.why)
         return action
 
-    def _look(self) -> Seen:
+    def _look(self, ending: Event) -> Seen:
         began_seconds, kept_seconds = time.monotonic(), self._callers.kept_seconds
-        seen = self._daemon.look()
+        seen = self._last_look(ending) if is_last(self._status) and self._is_left() else self._daemon.look()
         kept_seconds = self._callers.kept_seconds - kept_seconds
         if isinstance(seen, NoAnswer) and kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds):
             return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
@@ -134,6 +137,23 @@ class DaemonSupervisor:
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
+
+    def _last_look(self, ending: Event) -> Seen:
+        """Look at a daemon before it is ended with the work of containers: what is only slow answers in a minute."""
+        busy = BusyCallers(self._context.container_logs)
+
+        def goes_on() -> bool:
+            busy.look(self._daemon.pids)
+            self._report(self._status.state, self._status.why)
+            return not ending.is_set()
+
+        began_seconds = time.monotonic()
+        with self._daemon.control.patient(self._context.timing.patience, goes_on):
+            seen = self._daemon.look()
+        if isinstance(seen, Answered) and time.monotonic() - began_seconds > self._context.timing.answer:
+            by = busy.most()
+            return Blocked(f"{_SLOW}, most of them of {by}: end it" if by else _SLOW)
+        return seen
 
     def _left(self, seen: Unreachable) -> Unreachable:
         if not (seen.in_use and self._is_left()):
@@ -160,7 +180,7 @@ class DaemonSupervisor:
         self._active = ()
         # Before there is a server: the defaults reach those that are started later.
         self._hold_limits(at_most_seconds=self._context.timing.start)
-        return self._served()
+        return self._served(ending)
 
     def _not_exclusive(self) -> str:
         """Have the GPU exclusive before anything serves it; why it cannot be, or nothing."""
@@ -169,7 +189,7 @@ class DaemonSupervisor:
         except MpsError as error:
             return str(error)
 
-    def _served(self) -> Seen:
+    def _served(self, ending: Event) -> Seen:
         """Have the daemon start a server, and look whether it stays."""
         if fault := self._not_exclusive():  # what ended an earlier server may have reset the GPU, and its mode
             return Answered({}, fault=fault)
@@ -177,7 +197,7 @@ class DaemonSupervisor:
             self._daemon.start_server()
         except ControlError as error:
             return Answered({}, fault=f"no MPS server can be started: {error}")
-        seen = self._look()
+        seen = self._look(ending)
         if isinstance(seen, Answered) and not seen.servers:
             return replace(seen, fault=_NO_SERVER_STAYS)
         return seen

@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -48,18 +48,29 @@ def bound_to(pid: int, names: Container[str], directory: Path) -> dict[str, list
     """
     found: dict[str, list[tuple[bool, bool, int]]] = {}
     with suppress(OSError):
-        process = os.pidfd_open(pid)
-        try:
-            for descriptor in sorted(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()):
-                if _is_socket(pid, descriptor) and (one := shared(process, descriptor)):
-                    with one:
-                        path = _path(one)
-                        if path.name in names:
-                            rank = (not _listens(one), path.parent != directory)
-                            found.setdefault(path.name, []).append((*rank, fcntl.ioctl(one, _SIOCUNIXFILE)))
-        finally:
-            os.close(process)
+        for one in sockets_of(pid):
+            path = _path(one)
+            if path.name in names:
+                rank = (not _listens(one), path.parent != directory)
+                found.setdefault(path.name, []).append((*rank, fcntl.ioctl(one, _SIOCUNIXFILE)))
     return {name: [file for *_, file in sorted(files, key=itemgetter(0, 1))] for name, files in found.items()}
+
+
+def sockets_of(pid: int) -> Iterator[socket.socket]:
+    """
+    Share all sockets that a process has, one after the other, by descriptor; each is closed before the next.
+
+    Raises:
+        OSError: If that cannot be, since it has ended or it is not permitted.
+    """
+    process = os.pidfd_open(pid)
+    try:
+        for descriptor in sorted(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()):
+            if _is_socket(pid, descriptor) and (one := shared(process, descriptor)):
+                with one:
+                    yield one
+    finally:
+        os.close(process)
 
 
 def _is_socket(pid: int, descriptor: int) -> bool:

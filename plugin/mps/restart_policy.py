@@ -93,6 +93,11 @@ class DaemonStatus:
         return min(longest, max(0.0, self.due_seconds - now_seconds))
 
 
+def is_last(status: DaemonStatus) -> bool:
+    """Whether a daemon that does not answer the next look either is ended."""
+    return status.unanswered == UNANSWERED_BEFORE_KILL - 1
+
+
 def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
     """Take in one look at the daemon; the action must be taken before the next look."""
     match seen:

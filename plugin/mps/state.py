@@ -26,7 +26,7 @@ class MpsGpu(msgspec.Struct, frozen=True, kw_only=True):
     state: StateName
     since: str  # ISO, UTC
     why: str = ""  # one sentence; empty when ready
-    checked_seconds: float  # when a look at the daemon was last completed
+    checked_seconds: float  # when a look at the daemon was last completed, or still went on
 
 
 class MpsState(msgspec.Struct, frozen=True, kw_only=True):

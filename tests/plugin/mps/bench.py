@@ -33,7 +33,7 @@ sys.exit(run(
                 pod_resources=Path(tenants), strategy=strategy, container_logs=Path(state).parent / "containers",
                 pod_name="unlisted" if "unlisted" in sys.argv else "gpu-share-plugin",
                 node_name="here", control=control, multi_user="multi" in sys.argv, wait_for_gpus="wait" in sys.argv),
-    timing=Timing(look=60.0 if "slow looks" in sys.argv else 0.1, answer=3.0, settle=0.05, start=10.0,
+    timing=Timing(look=60.0 if "slow looks" in sys.argv else 0.1, answer=3.0, patience=3.0, settle=0.05, start=10.0,
                   quit=2.0, kill=1.0, end=5.0, ceilings=0.1, gpus=0.1, publish=0.05, heartbeat=0.2, use=0.1),
 ))
 """

@@ -28,7 +28,9 @@ from tests.plugin.mps.standin import StandIn, kill_all
 from tests.plugin.mps.tenants import kubelet
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
-QUICK = Timing(look=0.05, settle=0.02, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
+QUICK = Timing(
+    look=0.05, settle=0.02, answer=5.0, patience=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05
+)
 
 
 def names(directory: Path) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.errors import ControlError
+from plugin.errors import ControlError, NotAskedError
 from plugin.mps.control import Control
 from tests.plugin.mps.conftest import names
 from tests.plugin.waiting import wait_until
@@ -38,7 +38,7 @@ def test_the_program_has_no_environment_but_what_it_needs(root: Path, monkeypatc
     ("text", "sentence"),
     [
         ("import sys; sys.exit('no daemon\\nhere')", "quit: failed with 1: 'no daemon here'"),
-        ("import os; os.kill(os.getpid(), 9)", "quit: failed with -9: nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "control: cannot be run: it was ended by signal 9: nothing"),
         ("import time; time.sleep(600)", "quit: no answer within 0.2 s"),
         ("import os\nwhile True: os.write(1, b'x' * 4096)", "quit: failed with 1: "),
     ],
@@ -51,6 +51,26 @@ def test_what_is_no_answer_says_so_in_one_short_line(root: Path, text: str, sent
     assert sentence in str(raised.value)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize("end", ["os._exit(127)", "os._exit(126)", "os.abort()", "os.kill(os.getpid(), 9)"])
+def test_a_program_that_ends_before_it_asks_says_nothing_of_the_daemon(root: Path, end: str) -> None:
+    with pytest.raises(NotAskedError, match=r"cannot be run: .*: 'no memory'$"):
+        control(root, f"import os; os.write(2, b'no memory'); {end}").ask("get_server_list")
+
+
+def test_with_patience_questions_have_longer_together_and_end_with_it(root: Path) -> None:
+    asked = control(root, "import time; time.sleep(0.6); print('late')", timeout_seconds=0.2)
+    with pytest.raises(ControlError):
+        asked.ask("x")
+    with asked.patient(30, lambda: True):
+        assert asked.ask("x") == asked.ask("x") == "late\n"
+    with asked.patient(0.3, lambda: True), pytest.raises(ControlError):
+        asked.ask("x")
+    with asked.patient(30, lambda: False), pytest.raises(ControlError):
+        asked.ask("x")
+    with pytest.raises(ControlError):
+        asked.ask("x")
 
 
 def test_a_program_that_hangs_is_killed_with_what_it_started(root: Path) -> None:
