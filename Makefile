@@ -10,7 +10,7 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 test: .venv/.development ## all tests
-	@$(BIN)/pytest -n 4 --dist loadgroup
+	@$(BIN)/pytest -n 6 --dist loadgroup
 
 check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/ruff format --check .
@@ -64,13 +64,13 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-header --no-ann
 
 .venv/.runtime: .venv/bin/pip requirements.lock pyproject.toml
 	@echo "setting up .venv (once) ..."
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 .venv/.development: .venv/.runtime requirements-dev.lock
 	@echo "setting up .venv for development (once) ..."
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
 clean: ## remove .venv and all caches

@@ -1,17 +1,21 @@
 """The attempts of tests/bypass on a real API server: with the webhook, and with its admission policies alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import chain
 
 import pytest
 
 from tests.bypass.attempt import ANNOTATIONS, Attempt, forged
-from tests.cluster.api import Answer
+from tests.cluster.api import Answer, Api
 from tests.cluster.attempts import ATTEMPTS, RULES
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.installation import Installation
 from tests.cluster.pods import Place
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-share"
+CLIENTS = 4
 OFF = "gpu-share.test/webhook"  # a label for namespaces that our webhook does not see
 BY_WEBHOOK = 'admission webhook "pods.gpu-share.dev" denied the request'
 BY_POLICY = "ValidatingAdmissionPolicy 'gpu-share'"
@@ -34,16 +38,17 @@ def seen(first: Installation) -> dict[str, Place]:
 
 
 @pytest.fixture(scope="module")
-def answer(seen: dict[str, Place]) -> Callable[[Attempt], Answer]:
-    """Give what the webhook and the API server say to an attempt; they are asked once."""
-    answers: dict[str, Answer] = {}
+def answers(seen: dict[str, Place]) -> dict[str, Answer]:
+    """Give what the webhook and the API server say to each attempt, by its name; some clients ask at once."""
 
-    def answer(attempt: Attempt) -> Answer:
-        if attempt.name not in answers:
-            answers[attempt.name] = seen[attempt.rules].create(attempt.pod, dry_run=True)
-        return answers[attempt.name]
+    def asked(attempts: list[Attempt]) -> dict[str, Answer]:
+        with closing(Api()) as api:
+            return {one.name: api.create(one.pod, seen[one.rules].name, dry_run=True) for one in attempts}
 
-    return answer
+    by_webhook = [one for one in ATTEMPTS if one.by != "policy"]
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        parts = clients.map(asked, (by_webhook[number::CLIENTS] for number in range(CLIENTS)))
+        return dict(chain.from_iterable(part.items() for part in parts))
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +79,8 @@ def is_no_pod(answer: Answer) -> bool:
 
 
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "webhook"], ids=lambda one: one.name)
-def test_the_webhook_denies(answer: Callable[[Attempt], Answer], attempt: Attempt) -> None:
-    said = answer(attempt)
+def test_the_webhook_denies(answers: dict[str, Answer], attempt: Attempt) -> None:
+    said = answers[attempt.name]
     assert not said.ok
     if not is_no_pod(said):
         assert BY_WEBHOOK in said.message
@@ -83,8 +88,8 @@ def test_the_webhook_denies(answer: Callable[[Attempt], Answer], attempt: Attemp
 
 
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "harmless"], ids=lambda one: one.name)
-def test_what_is_harmless_is_admitted(answer: Callable[[Attempt], Answer], attempt: Attempt) -> None:
-    said = answer(attempt)
+def test_what_is_harmless_is_admitted(answers: dict[str, Answer], attempt: Attempt) -> None:
+    said = answers[attempt.name]
     assert said.ok, said.message
 
 
@@ -110,6 +115,6 @@ def test_the_admission_policy_alone_admits_a_pod_as_the_webhook_makes_it(unseen:
     assert answer.ok, answer.message
 
 
-def test_most_attempts_are_pods_for_the_api_server(answer: Callable[[Attempt], Answer]) -> None:
-    answers = [answer(one) for one in ATTEMPTS if one.by == "webhook"]
-    assert sum(is_no_pod(one) for one in answers) < len(answers) / 10
+def test_most_attempts_are_pods_for_the_api_server(answers: dict[str, Answer]) -> None:
+    denied = [answers[one.name] for one in ATTEMPTS if one.by == "webhook"]
+    assert sum(is_no_pod(one) for one in denied) < len(denied) / 10

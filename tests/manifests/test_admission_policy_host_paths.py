@@ -58,7 +58,7 @@ TYPES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(PATHS, MOUNTS, TYPES)
 def test_webhook_and_policy_agree_on_the_nodes_paths(path: str, mount: Object, host: Object) -> None:
     on = mounting(path, mount, **host)

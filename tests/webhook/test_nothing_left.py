@@ -17,7 +17,7 @@ from tests.policies.pods import policies
 from tests.webhook.reviews import call, debugged
 from webhook.review import BadCall, review
 
-SIZE = 16 * 1024
+SIZE = 6 * 1024
 
 
 @contextmanager

@@ -192,7 +192,7 @@ def broken_files(problems: Iterable[Problem], directory: Path) -> set[str]:
     return {path.name for path in paths}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(FIRST, st.lists(st.lists(CHANGE, min_size=1, max_size=3), max_size=8))
 def test_each_namespace_has_the_policy_it_must_have_whatever_breaks_and_is_mended(
     first: State, later: list[list[tuple[str, Any]]]
