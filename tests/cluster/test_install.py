@@ -43,10 +43,9 @@ def test_kubectl_diff_shows_nothing_after_an_installation(installed: Installatio
 
 def test_kubectl_diff_shows_nothing_after_a_pass_by_hand(installed: Installation, cluster: Cluster) -> None:
     installed.apply(SIMULATED)
-    for _ in range(2):
-        # Twice within a second is refused.
-        eventually(lambda: not cluster.attempt(RESTART).returncode, what="a restart")
-        installed.run("kubectl -n gpu-share rollout status deployment/gpu-share-certs")
+    # Twice within a second is refused.
+    eventually(lambda: not cluster.attempt(RESTART).returncode, what="a restart")
+    installed.run("kubectl -n gpu-share rollout status deployment/gpu-share-certs")
     shown = cluster.attempt(f"kubectl diff -k {SIMULATED}", cwd=installed.tree)
     assert (shown.returncode, shown.stdout) == (0, "")
 
