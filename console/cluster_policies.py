@@ -90,7 +90,20 @@ def in_force(files: Mapping[str, bytes]) -> Read:
     Say what would be in force by policy files alone, and what is wrong with them.
 
     Where a file is broken, a webhook may go on by the last good one, which is nowhere to be read.
+
+    Raises:
+        UnseenError: If there is no directory to read them from.
     """
+    try:
+        return _read(files)
+    except OSError as error:
+        reason = error.strerror or "no temporary directory can be written to"
+        raise UnseenError(
+            f"policies are read from files: {reason}: mount a volume at /tmp, or name one by TMPDIR"
+        ) from error
+
+
+def _read(files: Mapping[str, bytes]) -> Read:
     with tempfile.TemporaryDirectory() as directory:
         for name, content in files.items():
             (Path(directory) / Path(name).name).write_bytes(content)

@@ -1,4 +1,8 @@
-"""Objects of Kubernetes as far as the view needs them; all of their texts that are free are `Shown`."""
+"""
+Objects of Kubernetes as far as the view needs them.
+
+All of their texts that are free are `Shown`, but for those that rules judge: cut, or in one line, it is another text.
+"""
 
 from typing import Annotated, Generic, TypeVar
 
@@ -111,10 +115,10 @@ class Port(_Part, frozen=True, kw_only=True):
 
 
 class Variable(_Part, frozen=True, kw_only=True):
-    """An environment variable of a container."""
+    """An environment variable of a container, to be judged and not shown."""
 
-    name: Shown = Shown("")
-    value: Shown = Shown("")
+    name: str = ""
+    value: str = ""
 
 
 class Resources(_Part, frozen=True, kw_only=True):
@@ -148,8 +152,8 @@ class Container(_Part, frozen=True, kw_only=True):
 
     name: Name
     image: Shown = Shown("")
-    command: tuple[Shown, ...] = ()
-    args: tuple[Shown, ...] = ()
+    command: tuple[str, ...] = ()  # to be judged, and not shown as they are; likewise the next ones
+    args: tuple[str, ...] = ()
     env: tuple[Variable, ...] = ()
     ports: tuple[Port, ...] = ()
     resources: Resources = Resources()

@@ -130,6 +130,9 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         return found | {one.resource: one.why for one in self.state.not_registered}
 
 
+DISRUPTED: Final = "DisruptionTarget"  # condition of a pod that is evicted or preempted, or whose node is gone
+
+
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod with a share."""
 
@@ -171,6 +174,8 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
         for condition in status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.message or condition.reason
+            if condition.type == DISRUPTED and condition.status == "True" and self.phase in ("Failed", "Terminating"):
+                return ": ".join(filter(None, (condition.reason, condition.message)))
         for container in (*status.init_container_statuses, *status.container_statuses):
             for held in (container.state.waiting, container.state.terminated):
                 if held is not None and held.reason not in ("", "Completed"):

@@ -14,7 +14,7 @@ def is_told(container: Container, share: int, catalogue: Catalogue) -> bool:
     """Whether *container* has a memory setting of a framework within its *share*, in thousandths of a GPU."""
     written = rules.Container(
         name=container.name,
-        image=container.image,
+        image=str(container.image),
         command=[*container.command] or None,
         args=[*container.args] or None,
         env=[rules.Variable(one.name, one.value) for one in container.env] or None,

@@ -16,7 +16,7 @@ from console.explain.said import by_kubernetes, by_programs
 from console.explain.since import ending, since
 from console.explain.subject import EVENTS, Answer, Subject
 from console.taints import UNNAMED, node_condition
-from console.words import moment, several
+from console.words import Shown, moment, several
 from policies.contract import GRANT_ANNOTATION
 from policies.grant import Denied
 from policies.reasons import reasons
@@ -119,7 +119,7 @@ def _granted(subject: Subject) -> Iterator[str]:
         yield f'container "{name}": {one.share} of a GPU, {of}'
     for container in (*subject.pod.pod.spec.init_containers, *subject.pod.pod.spec.containers):
         if container.name in grant.containers and container.args:
-            yield f'arguments of "{container.name}": {" ".join(container.args)}'
+            yield f'arguments of "{container.name}": {Shown(" ".join(container.args))}'
 
 
 def _decided(subject: Subject) -> Iterator[str]:

@@ -5,13 +5,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from console.objects import Metadata, Pod
-from console.seen import SeenPod
+from console.seen import DISRUPTED, SeenPod
 from console.words import age, moment
 from program.duration import duration
 
 _OVER: Final = ("Succeeded", "Failed")
 _LONGEST_SECONDS: Final = 10**9
-_EVICTED: Final = "DisruptionTarget"  # condition of a pod that is evicted, or preempted
 
 
 def since(pod: SeenPod, now: datetime) -> str:
@@ -30,7 +29,7 @@ def ended_at(pod: Pod) -> str:
     """Say when the last container of a pod ended, or when it was evicted; empty if it does not tell."""
     ends = (one.state.terminated for one in pod.status.container_statuses)
     times = [one.finished_at for one in ends if one is not None and one.finished_at]
-    evicted = (one.last_transition_time for one in pod.status.conditions if one.type == _EVICTED)
+    evicted = (one.last_transition_time for one in pod.status.conditions if one.type == DISRUPTED)
     return max(times or [one for one in evicted if one], default="")
 
 

@@ -1,6 +1,8 @@
 """`gpu-share doctor` against a stand-in for an API server: what it asks, what it says, and with which exit code."""
 
+import errno
 import json
+import tempfile
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from tests.console.installations import DENIED, ca
-from tests.console.objects import cluster, gpu, part, state
+from tests.console.objects import cluster, gpu, part, pod, state
 from tests.console.stand_in import Object, StandIn, status_of
 from tests.manifests.admission import BASE
 
@@ -48,6 +50,22 @@ def installed() -> StandIn:
     known.raw[_READY] = (200, b"ready\n")
     known.posted[_PODS] = status_of(403, DENIED)
     return known
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("explain", "resnet-0", "-n", "team-vision"), ("top",)])
+def test_where_no_file_can_be_written_policies_are_not_seen(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    known = installed()
+    known.lists["/api/v1/namespaces/team-vision/pods"] = [pod("resnet-0")]
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    ran = asked(known, *words)
+    assert ran.exception is None or isinstance(ran.exception, SystemExit)
+    told = "policies are read from files: No usable temporary directory found in ['/tmp']: mount a volume at /tmp"
+    assert (told in ran.output) is (words != ("top",)), ran.output
 
 
 @pytest.mark.parametrize("name", ["gpu-share-policies", "gpu-share-cluster-1"])

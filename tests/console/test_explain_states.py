@@ -50,6 +50,25 @@ def test_an_evicted_pod_is_not_over_since_it_was_created(asked: Asked, kind: str
     assert explain(asked, known(one), "p").startswith(f"Pod team-vision/p: Failed on gpu-a{told}\n")
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("DeletionByPodGC", "PodGC: node no longer exists"),
+        ("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"),
+    ],
+)
+def test_why_a_pod_was_ended_by_kubernetes_is_told(asked: Asked, reason: str, message: str) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    one = of_a_month()
+    one["status"] |= {"conditions": [condition]}
+    assert message not in explain(asked, known(one), "p")  # it runs on: nothing came of it
+    for ended in (one | {"status": one["status"] | {"phase": "Failed"}}, of_a_month(deletionTimestamp=ago(minutes=-1))):
+        ended["status"] |= {"conditions": [condition]}
+        text = explain(asked, known(ended), "p")
+        assert f"    {reason}: {message}\n" in text
+        assert "nothing says why" not in text
+
+
 def renamed(strategy: str = "mps") -> StandIn:
     late = pending("late", "0.2", WAITS)
     on = known(late, state=state(gpu(resource="example.com/part")))
