@@ -219,6 +219,7 @@ class NotRunning(_Part, frozen=True, kw_only=True):
 class ContainerState(_Part, frozen=True, kw_only=True):
     """How a container is."""
 
+    running: dict[str, Shown] | None = None  # since when, as startedAt
     waiting: NotRunning | None = None
     terminated: NotRunning | None = None
 

@@ -6,6 +6,7 @@ from typing import Final
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.off_gpu import without_gpu
 from console.seen import SHARED_PODS, STATES, SeenNode
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
@@ -16,6 +17,7 @@ _UNMEASURED: Final = (
     "the log of gpu-share-mps on that node says why; of single containers, a process on their GPU could be assigned to "
     "none: give pods and containers shorter names; if these are short, the driver does not list all processes"
 )
+_UNSEEN: Final = "gpu-share explain POD -n NAMESPACE says what to do"
 
 
 def within_share(on: Installation) -> Verdict:
@@ -36,6 +38,10 @@ def within_share(on: Installation) -> Verdict:
         return missing
     if not found and (unmeasured := [*_unmeasured_nodes(on)] or [*_unmeasured(on)]):
         return warn(*cut(unmeasured), hint=_UNMEASURED)
+    if not found and (
+        unseen := [f"nobody sees on which GPU {pod.namespace}/{pod.name} is" for pod, _ in without_gpu(on.seen)]
+    ):
+        return Verdict(status="unknown", found=tuple(cut(unseen)), hint=_UNSEEN)
     return warn(*cut(found), hint="strategy: mps holds it to its share; else give it its framework's memory setting")
 
 

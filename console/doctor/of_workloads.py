@@ -8,6 +8,7 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.of_room import ROOM
 from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
+from console.off_gpu import without_gpu
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
 from console.words import age, moment
 from policies.contract import WHOLE
@@ -22,6 +23,7 @@ def running(on: Installation) -> Verdict:
         return missing
     found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen)]
     found += _not_ready(on.seen)
+    found += (f"{_name(one)} is Running: {off.why}" for one, off in without_gpu(on.seen))
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
 
 

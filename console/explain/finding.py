@@ -49,7 +49,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
     kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
     troubles = cache(lambda: Troubles(see()))
-    new = partial(Crowd, lambda pod: troubles().of(pod), beside.in_the_way)
+    new = partial(Crowd, lambda pod: troubles().of(seen_pod(pod)), beside.in_the_way)
     crowds = made_by(api, namespace, kinds, plain, new=new)
     made, workload, failures = find_maker(api, kind, plain, beside=beside, crowds=crowds)
     crowd = crowds[made]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from console.explain.subject import Subject
 from console.explain.troubles import may_have_hit
+from console.off_gpu import OffGpus
 from console.unnamed import unnamed_parts
 from console.words import ABSENT, gib, percent
 from policies.contract import MILLI_PER_GPU
@@ -20,6 +21,9 @@ def on_gpus(subject: Subject) -> Iterator[str]:
             yield f"{one.name}: it is not Ready"
         if one.trouble and not one.silent:
             yield f"{one.name}: {one.trouble}"
+    if off := OffGpus(subject.seen).of(subject.pod):
+        yield off.why
+        yield f"what to do: {off.remedy} (docs/{off.page})"
     for node, gpu, tenant in subject.seen.tenants():
         if (tenant.namespace, tenant.pod, node.name) != (subject.pod.namespace, subject.pod.name, subject.pod.node):
             continue  # or of an earlier pod of its name, which another node has still

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from console.explain.memory import over_their_limits
 from console.objects import Pod
+from console.off_gpu import OffGpus
 from console.seen import Seen, SeenNode, SeenPod
 from console.words import moment
 from policies.node_state import ApplicationFault, Gpu, Tenant
@@ -31,28 +32,24 @@ class Trouble(NamedTuple):
     what: str
 
 
-_ON_NO_GPU: Final = Trouble(Gravity.UNKNOWN, "its node names it as tenant of no GPU")
-
-
 class Troubles:
     """Those of each pod, by the nodes as they were seen."""
 
     def __init__(self, seen: Seen) -> None:
         """Collect them of all nodes and tenants."""
         self._of_nodes = {one.name: frozenset(_of_node(one)) for one in seen.nodes}
-        self._told = {one.name for one in seen.nodes if not one.trouble}  # of nodes all of whose tenants are known
+        self._off_gpus = OffGpus(seen)
         self._tenants: dict[tuple[str, str, str], list[tuple[Gpu, Tenant]]] = {}
         for node, gpu, tenant in seen.tenants():
             self._tenants.setdefault((tenant.namespace, tenant.pod, node.name), []).append((gpu, tenant))
 
-    def of(self, pod: Pod) -> tuple[Trouble, ...]:
+    def of(self, pod: SeenPod) -> tuple[Trouble, ...]:
         """List what is wrong with the GPU and the node of a pod, the gravest first; one that is over needs no node."""
-        seen = SeenPod(pod=pod, grant=None)
-        of_node = frozenset() if seen.phase in _OVER else self._of_nodes.get(seen.node, frozenset())
-        tenants = self._tenants.get((seen.namespace, seen.name, seen.node), ())
-        of_gpus = {one for gpu, tenant in tenants for one in _of_tenant(gpu, tenant, pod)}
-        if not tenants and seen.phase == "Running" and seen.node in self._told:
-            of_gpus = {_ON_NO_GPU}
+        of_node = frozenset() if pod.phase in _OVER else self._of_nodes.get(pod.node, frozenset())
+        tenants = self._tenants.get((pod.namespace, pod.name, pod.node), ())
+        of_gpus = {one for gpu, tenant in tenants for one in _of_tenant(gpu, tenant, pod.pod)}
+        if off := self._off_gpus.of(pod):
+            of_gpus.add(Trouble(Gravity.UNKNOWN, without_single(off.why, pod.node)))
         return tuple(sorted(of_node | of_gpus))
 
 

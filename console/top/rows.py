@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from console.off_gpu import OffGpus
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
 from console.unnamed import unnamed_parts
 from policies.node_state import Ages, Gpu, NodeState, Tenant
@@ -148,8 +149,11 @@ def _pod_rows(seen: Seen) -> Iterator[PodRow]:
     for one in seen.tenants():
         held.setdefault((one[2].namespace, one[2].pod, one[0].name), []).append(one)
     rows: list[PodRow] = []
+    off_gpus = OffGpus(seen)
     for pod in seen.pods:
-        rows += _of_pod(pod, held.pop((pod.namespace, pod.name, pod.node), []))
+        made = _of_pod(pod, held.pop((pod.namespace, pod.name, pod.node), []))
+        off = off_gpus.of(pod)
+        rows += (msgspec.structs.replace(row, why=row.why or off.why) for row in made) if off else made
     elsewhere = {(pod.namespace, pod.name) for pod in seen.pods}
     for (namespace, name, _), on in held.items():
         if not seen.namespace or namespace == seen.namespace:

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from policies.node_state import NotRegistered
-from tests.console.objects import closed, cluster, gpu, pod, state, tell, tenant
+from tests.console.objects import ago, closed, cluster, gpu, pod, state, tell, tenant
 from tests.console.page.clusters import GRANTED, HOSTILE, lively, with_policies
 from tests.console.page.conftest import Visited
 from tests.console.page.visitor import words
@@ -149,7 +149,9 @@ def test_what_is_pasted_is_decided_or_rejected_in_words(
 
 
 def test_only_sections_that_changed_are_sent_again(visited: Visited) -> None:
-    known = cluster(state(gpu()), pods=(pod("resnet-0"),))
+    begun = pod("resnet-0")
+    begun["metadata"]["creationTimestamp"] = ago(seconds=1)
+    known = cluster(state(gpu()), pods=(begun,))
     visitor = visited(known)
     prints = re.findall(r'name="known" value="([^"]+)"', visitor.text("/"))
     assert {one.rpartition("-")[0] for one in prints} == {"status", "troubles", "nodes", "pods"}

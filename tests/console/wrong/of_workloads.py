@@ -27,7 +27,7 @@ def over() -> Installation:
 def sliced(*arguments: str) -> Installation:
     """An installation with a container of vLLM on a fifth of a GPU that is shared by time-slicing."""
     shared = gpu(tenant("a", 2, use=Use(memory_bytes=GIB, processes=1)), strategy="time-slicing", limits_enforced_by="")
-    started = pod("a")
+    started = pod("a", on="gpu-0")
     started["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.11.0", "args": list(arguments)}
     return installation(seen(**nodes(state(shared, gpu(index=1), on="gpu-0")), **pods(started)))
 
