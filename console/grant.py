@@ -16,6 +16,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         vgpus: Count | None = None
         of: Count | None = None
         resource: Shown = Shown("")  # by DRA, and of partitions
+        count: Count | None = None  # of partitions
 
     policy: Shown = Shown("")
     strategy: Shown = Shown("")

@@ -1,6 +1,6 @@
 """Look at a cluster once: its nodes and pods, and beside each other what every node says of itself."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,15 +24,15 @@ from console.seen import (
     SHARED_PODS,
     STATES,
     Seen,
-    SeenNode,
     SeenPod,
     Unasked,
     Unseen,
 )
+from console.seen_nodes import other_nodes, seen_nodes
 from console.standing import standing
 from console.threads import asking
 from console.words import Shown, as_shown
-from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
+from policies.contract import GRANT_ANNOTATION, NAMESPACE, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
 from program.structs import decoder
 
@@ -97,6 +97,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         at=now.isoformat(timespec="seconds"),
         namespace=namespace,
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
+        others=other_nodes(nodes.result(), states),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied.denials,
         parts=tuple(parts.result()),
@@ -114,6 +115,7 @@ def look_at_nodes(api: ApiServer) -> Seen:
         context=api.context or api.address,
         at=now.isoformat(timespec="seconds"),
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
+        others=other_nodes(nodes.result(), states),
         parts=tuple(parts.result()),
         unseen=tuple(dict.fromkeys(looks.unseen)),
     )
@@ -129,27 +131,6 @@ def seen_pod(pod: Pod) -> SeenPod:
     named = {one.name for one in (*pod.spec.init_containers, *pod.spec.containers)}
     granted = {name: one for name, one in grant.containers.items() if name in named}
     return SeenPod(pod=pod, grant=msgspec.structs.replace(grant, containers=granted))
-
-
-def seen_nodes(
-    nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen], *, hidden: Unseen | None = None
-) -> tuple[SeenNode, ...]:
-    """
-    Put nodes together with what they say; those that have nothing to do with shares are left out.
-
-    *hidden* is why none could be asked.
-    """
-    seen: dict[str, SeenNode] = {}
-    for node in nodes:
-        name = str(node.metadata.name)
-        is_labelled = node.metadata.labels.get(NODE_LABEL) == "true"
-        if is_labelled or name in states:
-            seen[name] = _seen_node(node, labelled=is_labelled, silent=hidden)
-    for name, state in states.items():
-        known = seen.get(name) or SeenNode(name=name)
-        heard = {"state": state} if isinstance(state, NodeState) else {"silent": state}
-        seen[name] = msgspec.structs.replace(known, **heard)
-    return tuple(seen[name] for name in sorted(seen))
 
 
 def state_path(part: Pod) -> str:
@@ -220,24 +201,6 @@ def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
 def _resources(states: Iterable[NodeState | Unseen]) -> set[str]:
     """Collect what shares are called where they are allocated by the kubelet."""
     return {gpu.resource for one in states if isinstance(one, NodeState) for gpu in one.gpus if gpu.resource}
-
-
-def _seen_node(node: Node, *, labelled: bool, silent: Unseen | None) -> SeenNode:
-    ready = [condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"]
-    return SeenNode(
-        name=node.metadata.name,
-        labelled=labelled,
-        ready=ready[0] if ready else None,
-        unschedulable=node.spec.unschedulable,
-        taints=node.spec.taints,
-        conditions=node.status.conditions,
-        kubelet=node.status.node_info.kubelet_version,
-        runtime=node.status.node_info.container_runtime_version,
-        labels=node.metadata.labels,
-        capacity=node.status.capacity,
-        allocatable=node.status.allocatable,
-        silent=silent,
-    )
 
 
 def _rank(component: str) -> int:

@@ -203,6 +203,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     at: str  # ISO 8601, UTC
     namespace: str = ""  # whose pods were looked for; empty for all
     nodes: tuple[SeenNode, ...] = ()
+    others: tuple[SeenNode, ...] = ()  # nodes that have nothing to do with shares, and have devices of other plugins
     pods: tuple[SeenPod, ...] = ()
     denials: tuple[Denial, ...] = ()
     parts: tuple[Pod, ...] = ()  # pods of gpu-share itself

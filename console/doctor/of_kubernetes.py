@@ -18,6 +18,7 @@ _OLDEST: Final = (1, 30)
 _OLDEST_DRA: Final = (1, 36)
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _NONE_YET: Final = not_applicable("none is, as it should be before the installation")
+_PARTITIONED: Final = not_applicable("none is, and the partitions that policies grant need no label")
 _DRA_API: Final = "resource.k8s.io/v1"
 _NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dra-driver-gpu
 
@@ -62,6 +63,8 @@ def labelled(on: Installation) -> Verdict:
     """See that some node is to share its GPUs."""
     if missing := not_listed(on, ALL_NODES):
         return missing
+    if not _some_labelled(on) and _some_partitioned(on):
+        return _PARTITIONED
     told = () if _some_labelled(on) else (f"no node has the label {NODE_LABEL}=true",)
     return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
 
@@ -87,6 +90,13 @@ def other_plugins(on: Installation) -> Verdict:
 
 def _some_labelled(on: Installation) -> bool:
     return any(one.labelled for one in on.seen.nodes)
+
+
+def _some_partitioned(on: Installation) -> bool:
+    """Whether a node has partitions that policies grant, for which it needs no label."""
+    tables = on.policies.cluster.partitions.values() if on.policies else ()
+    granted = {one.resource for table in tables for one in table}
+    return any(not granted.isdisjoint(node.allocatable) for node in on.seen.others)
 
 
 def _rules(on: Installation, node: SeenNode) -> tuple[NodeRule, ...]:

@@ -1,26 +1,48 @@
 """Why a pod that waits fits on no node: each node with its reason."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from console.explain.partitions import advertised, advertising, of_partitions, resources
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
 from console.objects import Taint
-from console.seen import SeenNode
+from console.seen import ALL_NODES, SeenNode
 from console.taints import CORDONED, KEEPS_OFF, NOT_READY, condition
 
 _UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant: see the scheduler's words above, or its log"
 _NOTHING: Final = "nothing seen of its GPUs keeps the pod off: the scheduler's own words are above, or in its log"
 
 
+def judged(subject: Subject) -> Sequence[SeenNode]:
+    """List the nodes on which the pod could be as far as its share goes: those of partitions need nothing of ours."""
+    asked = resources(subject.pod.grant)
+    return advertising(subject.seen, asked) if asked else subject.seen.nodes
+
+
 def placement(subject: Subject) -> Iterator[str]:
     """Say of each node why it does not take the pod, or that it is none of what is looked at here."""
-    if not subject.seen.nodes:
+    if asked := resources(subject.pod.grant):
+        yield from _of_partitions(asked, subject)
+        return
+    if not judged(subject):
         yield "no node shares GPUs, or none can be seen"
     nothing = _UNCOMPARED if subject.pod.grant is None else _NOTHING
-    for node in subject.seen.nodes:
+    for node in judged(subject):
         found = [*_of_node(node, subject), *of_gpus(node, subject)]
         yield f"{node.name}: {'; '.join(found) or nothing}"
+
+
+def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
+    """Say it of the nodes that their makers' plugins know: they need no part of gpu-share."""
+    nodes = judged(subject)
+    if not nodes:
+        hidden = ", or none can be seen" if subject.seen.hidden(ALL_NODES) else ""
+        maker = "the plugin of the partitions' maker, or by DRA at its ResourceSlices"
+        yield f"no node advertises {' or '.join(asked)}{hidden}: look at {maker}"
+    for node in nodes:
+        found = [*_of_node(node, subject), *of_partitions(node, subject)]
+        yield f"{node.name}: {'; '.join(found) or advertised(node, asked)}"
 
 
 def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:

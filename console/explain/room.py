@@ -32,11 +32,8 @@ def together(grant: Grant | None, containers: Sequence[Slot]) -> int | None:
 
 
 def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
-    """Say what of its GPUs keeps a node from taking the pod; nothing where that cannot be seen."""
+    """Say what of its GPUs keeps a node from taking the pod, which waits for a share of ours; nothing if unseen."""
     grant = subject.pod.grant
-    if grant is not None and grant.strategy == PARTITION:
-        yield from _without_partitions(node, grant)
-        return
     if node.state is None or node.state.waiting or not node.gpus:
         yield _without_gpus(node)
         return
@@ -71,12 +68,6 @@ def _without_gpus(node: SeenNode) -> str:
         return node.trouble
     why = (node.state.waiting or "none was found") if node.state else node.silence
     return f"it has no GPU to share: {why}"
-
-
-def _without_partitions(node: SeenNode, grant: Grant) -> Iterator[str]:
-    for resource in sorted({str(one.resource) for one in grant.containers.values()}):
-        if node.allocatable and not whole(node.allocatable.get(resource, "0")):
-            yield f"it advertises no {resource}"
 
 
 def _offered(node: SeenNode, grant: Grant) -> tuple[str, list[Gpu]]:

@@ -10,7 +10,7 @@ from console.explain.likeness import ended, not_ready
 from console.explain.memory import remedies_of_programs
 from console.explain.on_gpus import on_gpus
 from console.explain.otherwise import granted_otherwise
-from console.explain.placement import placement
+from console.explain.placement import judged, placement
 from console.explain.remedies import NO_HEALTHY, Remedy, is_of_another, of_denials, remedies
 from console.explain.said import by_kubernetes, by_programs
 from console.explain.since import ending, since
@@ -160,7 +160,7 @@ def _unhealthy(subject: Subject) -> Iterator[str]:
 def _not_named(subject: Subject) -> Iterator[str]:
     """Yield what nodes have of the taints that newer schedulers do not name."""
     if UNNAMED in subject.pod.why:
-        yield from (node_condition(why) for node in subject.seen.nodes for why in node.closed)
+        yield from (node_condition(why) for node in judged(subject) for why in node.closed)
 
 
 def _remedies(subject: Subject) -> Iterator[str]:

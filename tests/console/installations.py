@@ -12,9 +12,10 @@ from console.cluster_policies import in_force
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import Attempt, Installation
 from console.dra_objects import DeviceClass, ResourceSlice
-from console.look import seen_nodes, seen_pod
+from console.look import seen_pod
 from console.objects import Metadata, Node, Pod
 from console.seen import Seen
+from console.seen_nodes import seen_nodes
 from console.words import Shown, as_shown
 from policies.device_classes import device_classes
 from policies.node_state import Gpu, NodeState, Use

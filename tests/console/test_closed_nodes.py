@@ -8,8 +8,8 @@ from click.testing import Result
 
 from console.doctor.report import AFTER, findings
 from console.explain.remedies import remedies
-from console.look import seen_nodes
 from console.objects import Node
+from console.seen_nodes import seen_nodes
 from policies.node_state import NodeState
 from tests.console.explained import OURS, explain
 from tests.console.explained import known as explained

@@ -6,9 +6,9 @@ import pytest
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, findings
-from console.look import seen_nodes
 from console.objects import Node
 from console.seen import Unseen
+from console.seen_nodes import seen_nodes
 from policies.node_state import LEFT_TO_OTHERS, Gpu
 from tests.console.installations import CLUSTER, installation, parsed, policies, seen
 from tests.console.objects import gpu, node, state

@@ -11,7 +11,6 @@ from tests.console.objects import gpu, node, pending, state, tenant
 from tests.console.stand_in import Object, StandIn
 
 NOTHING = "nothing seen of its GPUs keeps the pod off"
-SLICED = "nvidia.com/mig-1g.10gb"
 
 
 def waits(*shares: int, of: int = 10, init: int = 0, **grant: Any) -> Object:
@@ -87,14 +86,6 @@ def test_what_the_kubelet_does_not_know_of_is_not_left(asked: Asked) -> None:
     for advertised, told in (("10", NOTHING), ("4", "it has 2 gpu-share.dev/vgpu left in all, and the pod asks for 3")):
         on = of_gpus(waits(3), one, allocatable={"gpu-share.dev/vgpu": advertised})
         assert f"    gpu-a: {told}" in explain(asked, on, "late")
-
-
-def test_of_partitions_it_is_told_where_their_plugin_advertises_none(asked: Asked) -> None:
-    containers = {"c0": {"resource": SLICED, "count": 1, "share": "0.2"}}
-    one = waits(2, strategy="partition", resource="", containers=containers)
-    for allocatable, told in (({SLICED: "7"}, NOTHING), ({"cpu": "1"}, f"it advertises no {SLICED}")):
-        dra = gpu(parts=1000, allocation="dra", resource="")
-        assert f"    gpu-a: {told}" in explain(asked, of_gpus(one, dra, allocatable=allocatable), "late")
 
 
 @pytest.mark.parametrize("vgpus", ["-1", "9" * 20, "9" * 4300], ids=["negative", "long", "longer"])

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from console.doctor.report import AFTER, findings
-from console.look import seen_nodes, seen_pod
+from console.look import seen_pod
 from console.objects import Node, Pod
 from console.off_gpu import OffGpus
 from console.seen import Unseen
+from console.seen_nodes import seen_nodes
 from policies.node_state import Ages, NodeState
 from tests.console.explained import Asked, explain, known, only, owned
 from tests.console.installations import installation, nodes, parsed, pods, seen

@@ -8,9 +8,10 @@ import msgspec
 from rich.console import Console
 
 from console.doctor.report import AFTER, findings, lines
-from console.look import seen_nodes, seen_pod
+from console.look import seen_pod
 from console.objects import Node, Pod
 from console.seen import Seen
+from console.seen_nodes import seen_nodes
 from console.top.drawing import draw
 from console.top.rows import top as rows
 from console.words import as_shown

@@ -6,9 +6,10 @@ import msgspec
 
 from console.explain.sentences import explanations
 from console.explain.subject import Answer, Subject
-from console.look import seen_nodes, seen_pod
+from console.look import seen_pod
 from console.objects import Node, Pod
 from console.seen import Seen
+from console.seen_nodes import seen_nodes
 from console.words import as_shown
 from policies import pod as rules
 from policies.decision import decide
