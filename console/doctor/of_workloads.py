@@ -10,6 +10,7 @@ from console.doctor.of_room import ROOM
 from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
 from console.off_gpu import without_gpu
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
+from console.unscheduled import unscheduled
 from console.words import age, moment
 from policies.contract import WHOLE
 
@@ -21,7 +22,9 @@ def running(on: Installation) -> Verdict:
     """See that no pod with a share waits or failed."""
     if missing := not_listed(on, SHARED_PODS):
         return missing
-    found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen)]
+    found = [
+        f"{_name(one)} is {one.phase}: {one.why or unscheduled(one) or 'nothing says why'}" for one in _late(on.seen)
+    ]
     found += _not_ready(on.seen)
     found += (f"{_name(one)} is Running: {off.why}" for one, off in without_gpu(on.seen))
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")

@@ -1,7 +1,6 @@
 """Why a pod that waits for partitions fits on no node: their maker's plugin has them, on nodes of any label."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from console.explain.subject import Subject
 from console.grant import Grant
@@ -9,8 +8,6 @@ from console.seen import Seen, SeenNode
 from console.words import Shown
 from policies.contract import PARTITION
 from policies.quantity import whole
-
-_SCHEDULER: Final = "the scheduler's own words are above, or in its log"
 
 
 def resources(grant: Grant | None) -> tuple[str, ...]:
@@ -40,7 +37,7 @@ def of_partitions(node: SeenNode, subject: Subject) -> Iterator[str]:
 def advertised(node: SeenNode, asked: tuple[str, ...]) -> str:
     """Say what a node advertises of what is *asked* for: who has it, only its kubelet knows."""
     has = Shown(" and ".join(f"{node.allocatable[one]} {one}" for one in asked if one in node.allocatable))
-    return f"it advertises {has} in all, and who has them is not seen here: {_SCHEDULER}"
+    return f"it advertises {has} in all, and who has them is not seen here"
 
 
 def _needed(subject: Subject, resource: str) -> int:

@@ -9,9 +9,11 @@ from console.explain.subject import Subject
 from console.objects import Taint
 from console.seen import ALL_NODES, SeenNode
 from console.taints import CORDONED, KEEPS_OFF, NOT_READY, condition
+from console.unscheduled import unscheduled
 
-_UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant: see the scheduler's words above, or its log"
-_NOTHING: Final = "nothing seen of its GPUs keeps the pod off: the scheduler's own words are above, or in its log"
+_UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant"
+_NOTHING: Final = "nothing seen of its GPUs keeps the pod off"
+_WORDS: Final = ": the scheduler's own words are above, or in its log"
 
 
 def judged(subject: Subject) -> Sequence[SeenNode]:
@@ -30,7 +32,7 @@ def placement(subject: Subject) -> Iterator[str]:
     nothing = _UNCOMPARED if subject.pod.grant is None else _NOTHING
     for node in judged(subject):
         found = [*_of_node(node, subject), *of_gpus(node, subject)]
-        yield f"{node.name}: {'; '.join(found) or nothing}"
+        yield f"{node.name}: {'; '.join(found) or nothing + _words(subject)}"
 
 
 def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
@@ -42,7 +44,12 @@ def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
         yield f"no node advertises {' or '.join(asked)}{hidden}: look at {maker}"
     for node in nodes:
         found = [*_of_node(node, subject), *of_partitions(node, subject)]
-        yield f"{node.name}: {'; '.join(found) or advertised(node, asked)}"
+        yield f"{node.name}: {'; '.join(found) or advertised(node, asked) + _words(subject)}"
+
+
+def _words(subject: Subject) -> str:
+    """Say where else to look, where a scheduler has said something."""
+    return "" if unscheduled(subject.pod) else _WORDS
 
 
 def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:

@@ -16,6 +16,7 @@ from console.explain.said import by_kubernetes, by_programs
 from console.explain.since import ending, since
 from console.explain.subject import EVENTS, Answer, Subject
 from console.taints import UNNAMED, node_condition
+from console.unscheduled import unscheduled
 from console.words import Shown, moment, several
 from policies.contract import GRANT_ANNOTATION
 from policies.grant import Denied
@@ -138,7 +139,7 @@ def _state(subject: Subject) -> Iterator[str]:
         return
     deleted = tuple(ending(pod, moment(subject.seen.at) or datetime.now(UTC)))
     if pod.why or not (ends or unready or deleted):
-        yield pod.why or f"{pod.phase}, and nothing says why"
+        yield pod.why or f"{pod.phase}, and {unscheduled(pod) or 'nothing says why'}"
     yield from (*deleted, *ends, *unready, *_unhealthy(subject))
     if otherwise := granted_otherwise(subject):
         yield f"what to do: {otherwise}"
