@@ -8,6 +8,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from console.tolerations import Taint, Toleration
 from console.words import Shown
 from policies.node_state import Name
 
@@ -67,14 +68,6 @@ class Condition(_Part, frozen=True, kw_only=True):
     reason: Shown = Shown("")
     message: Shown = Shown("")
     last_transition_time: Shown | None = None
-
-
-class Taint(_Part, frozen=True, kw_only=True):
-    """A taint of a node."""
-
-    key: Shown = Shown("")
-    value: Shown = Shown("")
-    effect: Shown = Shown("")
 
 
 class NodeSpec(_Part, frozen=True, kw_only=True):
@@ -201,6 +194,8 @@ class PodSpec(_Part, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] = ()
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     scheduler_name: Shown = Shown("")
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[Volume, ...] = ()
     priority: int | None = None
     priority_class_name: Shown = Shown("")

@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from console.grant import Grant
-from console.objects import Condition, Pod, Taint
+from console.objects import Condition, Pod
 from console.taints import CORDONED, NOT_READY, conditions
+from console.tolerations import Taint
 from console.words import Shown, several
 from policies.node_state import Gpu, NodeState, Tenant
 from policies.quantity import whole

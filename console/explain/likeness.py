@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 from console.explain.remedies import of_programs, remedies
 from console.explain.said import by_kubernetes, by_programs, statuses
 from console.explain.troubles import Gravity, Trouble, without_single
-from console.explain.wants import Toleration, Wants
+from console.explain.wants import Wants
 from console.objects import Pod
 from console.seen import SeenPod
+from console.tolerations import Toleration
 from policies.contract import GRANT_ANNOTATION
 
 _REVISION_LABELS: Final = ("pod-template-hash", "controller-revision-hash")

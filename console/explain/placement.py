@@ -6,9 +6,9 @@ from typing import Final
 from console.explain.partitions import advertised, advertising, of_partitions, resources
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
-from console.objects import Taint
 from console.seen import ALL_NODES, SeenNode
-from console.taints import CORDONED, KEEPS_OFF, NOT_READY, condition
+from console.taints import CORDONED, LEAVING, NOT_READY, condition
+from console.tolerations import Taint, untolerated
 from console.unscheduled import unscheduled
 
 _UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant"
@@ -60,9 +60,8 @@ def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:
     for key, value in subject.selector.items():
         if node.labels and node.labels.get(key) != value:
             yield f"it lacks the label {key}={value}"
-    for taint in node.taints:
-        if taint.effect in KEEPS_OFF and not any(one.covers(taint) for one in subject.tolerations):
-            yield from _of_taint(node, taint, subject)
+    for taint in untolerated(node.taints, subject.tolerations):
+        yield from _of_taint(node, taint, subject)
 
 
 def _of_taint(node: SeenNode, taint: Taint, subject: Subject) -> Iterator[str]:
@@ -71,5 +70,7 @@ def _of_taint(node: SeenNode, taint: Taint, subject: Subject) -> Iterator[str]:
         is_almost = any(one.key == taint.key for one in subject.tolerations)
         rest = f"{taint.value and '='}{taint.value}:{taint.effect}" if is_almost else ""
         yield f"the pod does not tolerate its taint {taint.key}{rest}"
+    elif why == LEAVING:
+        yield "it is being removed by an autoscaler"
     elif why != CORDONED and not (node.ready is False and why in NOT_READY):
         yield f"Kubernetes keeps pods off it: {why}"

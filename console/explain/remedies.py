@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from console.taints import CORDONED, LACKING, NOT_READY, node_condition, told_apart
+from console.taints import CORDONED, LACKING, LEAVING, NOT_READY, node_condition, told_apart
 from policies.contract import MPS_VOLUME
 
 
@@ -197,6 +197,11 @@ _OF_PODS: Final = (
             page=_CLOSED,
         )
         for says in map(node_condition, LACKING)
+    ),
+    Remedy(
+        says=node_condition(LEAVING),
+        what="an autoscaler removes a node: wait for another one, ask for less, or have a larger node group",
+        page=_CLOSED,
     ),
     Remedy(
         says="node affinity/selector",

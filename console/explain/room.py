@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from console.explain.subject import Subject
+from console.fit import largest, needed, vgpus
 from console.grant import Grant
 from console.seen import SeenNode
 from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION
@@ -48,9 +49,9 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
     elif any(gpu.largest_free is None or gpu.free is None for gpu in offered):
         yield "it does not say what is free"
     else:
-        needed = max((_needed(one, offered[0]) for one in grant.containers.values()), default=0)
-        if max(map(_largest, offered)) < min(needed, MILLI_PER_GPU):
-            yield f"no GPU has {milli_text(needed)} free: {', '.join(map(_told, offered))}"
+        most = max((needed(_milli(one), one.vgpus, offered[0]) for one in grant.containers.values()), default=0)
+        if max(map(largest, offered)) < min(most, MILLI_PER_GPU):
+            yield f"no GPU has {milli_text(most)} free: {', '.join(map(_told, offered))}"
         elif subject.together is not None:
             yield from _too_little(node, offered, subject.together)
 
@@ -89,20 +90,13 @@ def _too_little(node: SeenNode, offered: Sequence[Gpu], needed: int) -> Iterator
             yield f"its GPUs have {milli_text(left)} left in all, and the pod asks for {milli_text(needed)}"
         return
     resource = offered[0].resource
-    left = sum(_vgpus(gpu, gpu.free or 0) for gpu in offered)
+    left = sum(vgpus(gpu, gpu.free or 0) for gpu in offered)
     has = whole(node.allocatable.get(resource, "0")) if node.allocatable else None
     if has is not None and all(gpu.advertised is not None for gpu in offered):
         held = sum(gpu.advertised or 0 for gpu in offered) - left
         left = max(0, min(left, has - held))  # what its kubelet does not know of, no scheduler does
     if left < needed:
         yield f"it has {left} {resource} left in all, and the pod asks for {needed}"
-
-
-def _needed(one: Grant.Container, gpu: Gpu) -> int:
-    """Count what a container asks for in thousandths of a GPU: vGPUs as the node divides its GPUs now."""
-    if not gpu.resource or one.vgpus is None:
-        return _milli(one)
-    return one.vgpus * MILLI_PER_GPU // _per_gpu(gpu)
 
 
 def _milli(one: Grant.Container) -> int:
@@ -115,23 +109,8 @@ def _milli(one: Grant.Container) -> int:
         return 0
 
 
-def _per_gpu(gpu: Gpu) -> int:
-    return gpu.vgpus_per_gpu or gpu.parts
-
-
-def _vgpus(gpu: Gpu, parts: int) -> int:
-    """Count the vGPUs that so many parts are; thousandths were rounded, to less than half a vGPU."""
-    return (parts * _per_gpu(gpu) + gpu.parts // 2) // gpu.parts
-
-
-def _largest(gpu: Gpu) -> int:
-    """Return the largest share that is free of a GPU, in thousandths."""
-    largest = gpu.largest_free or 0
-    return _vgpus(gpu, largest) * MILLI_PER_GPU // _per_gpu(gpu) if gpu.resource else gpu.milli(largest)
-
-
 def _told(gpu: Gpu) -> str:
     if not gpu.healthy:
         return f"GPU {gpu.index} is unhealthy"
     hidden = f", {milli_text(gpu.milli(gpu.hidden))} hidden" if gpu.hidden else ""
-    return f"GPU {gpu.index} has {milli_text(_largest(gpu))}{hidden}"
+    return f"GPU {gpu.index} has {milli_text(largest(gpu))}{hidden}"

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from console.explain.wants import Toleration
 from console.seen import Seen, SeenPod, Unseen
+from console.tolerations import Toleration
 from policies.grant import Decision
 
 EVENTS: Final = "events"  # as `Unseen.what` begins where they cannot be read

@@ -4,23 +4,9 @@ from typing import Final
 
 import msgspec
 
-from console.objects import Taint
+from console.tolerations import Toleration
 
 _ONE_NODE: Final = "kubernetes.io/hostname"
-
-
-class Toleration(msgspec.Struct, frozen=True):
-    """Of which taints a pod bears some."""
-
-    key: str = ""  # of all, where it is empty
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""  # any, where it is empty
-
-    def covers(self, taint: Taint) -> bool:
-        """Whether a pod bears *taint* by it; of newer operators, which compare numbers, that is what is taken on."""
-        is_of = self.key in ("", taint.key) and self.effect in ("", taint.effect)
-        return is_of and (self.operator not in ("", "Equal") or self.value == taint.value)
 
 
 class _Expression(msgspec.Struct, frozen=True):

@@ -111,6 +111,9 @@ def test_for_doctor_a_node_that_is_not_ready_is_wrong_and_one_that_somebody_cord
     ("said", "advice"),
     [
         ("1 node(s) were unschedulable.", ["kubectl uncordon"]),
+        (f"{LATE} {{ToBeDeletedByClusterAutoscaler: 1764342000}}.", ["an autoscaler removes a node"]),
+        (f"{LATE} {{karpenter.sh/disrupted: }}.", ["an autoscaler removes a node"]),
+        (f"{LATE} {{karpenter.sh/disrupted-by-us: }}.", ["placement.tolerations"]),
         (f"{LATE} {{node.kubernetes.io/unschedulable: }}.", ["kubectl uncordon"]),
         (f"{LATE} {{node.kubernetes.io/unreachable: }}.", ["look at the node and its kubelet"]),
         (f"{LATE} {{node.kubernetes.io/not-ready: }}.", ["look at the node and its kubelet"]),
@@ -157,3 +160,16 @@ def test_what_a_pod_tolerates_does_not_keep_it_off(asked: Asked) -> None:
     key = "node.kubernetes.io/memory-pressure"
     on.lists[f"{OURS}/pods"][0]["spec"]["tolerations"] = [{"key": key, "operator": "Exists"}]
     assert "    gpu-b: it has no GPU to share" in explain(asked, on, "late")
+
+
+def test_a_node_that_an_autoscaler_removes_has_no_room(asked: Asked) -> None:
+    leaving = {**node("gpu-b"), "spec": {"taints": [taint("ToBeDeletedByClusterAutoscaler")]}}
+    text = asked(beside(leaving), "top", "--once").stdout
+    assert "largest share that fits: 0.4 " in text, text
+    assert "── gpu-b  driver 580.65  removed by an autoscaler\n" in text, text
+    found = doctor("shares-fit", "0.5", leaving, 6, 6)
+    assert (found.status, "kubectl uncordon" in found.hint) == ("warning", False)
+    said = "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+    text = explain(asked, waiting_beside(leaving, said), "late")
+    assert "    gpu-b: it is being removed by an autoscaler" in text, text
+    assert "what to do: an autoscaler removes a node" in text, text

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from console.doctor.report import AFTER, findings
+from console.objects import Node
+from console.seen_nodes import seen_nodes
 from policies.node_state import Ages, Gpu, NotRegistered
-from tests.console.installations import installation, nodes, pods, policies, seen
-from tests.console.objects import gpu, pending, pod, state, tenant
+from tests.console.installations import installation, nodes, parsed, pods, policies, seen
+from tests.console.objects import gpu, node, pending, pod, state, taint, tenant
 
 UNKNOWN = msgspec.structs.replace(gpu(index=1), free=None, largest_free=None, hidden=None, granted=None)
 FINE = {"shares-fit": "not-applicable", "numbers-agree": "ok"}
@@ -127,3 +129,51 @@ def test_what_nobody_knows_of_one_kind_hides_nothing_of_another() -> None:
     assert (found.status, len(found.found)) == ("warning", 2)
     assert found.found[0].startswith("no GPU is shared as gpu-share.dev/vgpu-t4")
     assert found.found[1] == "nobody knows what is free of gpu-share.dev/vgpu on gpu-0"
+
+
+def placed(one: Any, **spec: Any) -> Any:
+    one["spec"] |= spec
+    return one
+
+
+TAINTED = {"spec": {"taints": [taint("team", "NoSchedule")]}}
+LABELLED = {"metadata": {"name": "gpu-0", "labels": {"gpu-share.dev/node": "true", "pool": "a"}}}
+BEARS = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("on_node", "spec", "told"),
+    [
+        (TAINTED, {}, "gpu-0 (taint team)"),
+        (TAINTED, BEARS, ""),
+        (LABELLED, {"nodeSelector": {"pool": "b"}}, "gpu-0 (no label pool=b)"),
+        (LABELLED, {"nodeSelector": {"pool": "a"}}, ""),
+    ],
+    ids=["taint", "tolerated", "label", "has the label"],
+)
+def test_a_node_to_which_the_pod_that_waits_does_not_come_is_no_room_for_it(
+    on_node: dict[str, Any], spec: dict[str, Any], told: str
+) -> None:
+    only = seen_nodes([parsed({**node("gpu-0"), **on_node}, Node)], {"gpu-0": state(gpu(), on="gpu-0")})
+    on = installation(seen(nodes=only, **pods(placed(pending("late", "0.5", ""), **spec))))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    said = f"the smallest that waits is 0.5, and has room only on {told}, to which its pod does not come"
+    assert (found.status, found.found) == (("warning", (said,)) if told else ("ok", ()))
+    assert ("placement in the policy" in found.hint) is bool(told)
+
+
+def test_of_two_pods_that_wait_the_one_is_told_that_comes_to_no_node_with_room() -> None:
+    only = seen_nodes([parsed({**node("gpu-0"), **TAINTED}, Node)], {"gpu-0": state(gpu(), on="gpu-0")})
+    late = (placed(pending("late", "0.2", ""), **BEARS), pending("later", "0.5", ""))
+    on = installation(seen(nodes=only, **pods(*late)))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    assert found.found == (
+        "one that waits is 0.5, and has room only on gpu-0 (taint team), to which its pod does not come",
+    )
+
+
+def test_a_share_that_waits_is_counted_in_vgpus_as_its_node_divides_its_gpus() -> None:
+    fifths = gpu(tenant("a", 2), parts=5, vgpus_per_gpu=5)
+    told = "0.6 of GPUs is free in all, and the smallest that waits is 1: none has room for it"
+    assert judged(nodes(state(fifths, on="gpu-0"), allocatable={"gpu-share.dev/vgpu": "5"}), "0.5") == ("warning", told)
+    assert judged(nodes(state(fifths, on="gpu-0"), allocatable={"gpu-share.dev/vgpu": "5"}), "0.3")[0] == "ok"
