@@ -7,6 +7,7 @@ from policies.node_state import printable
 from program.duration import duration
 
 ABSENT: Final = "-"  # a figure that cannot be had
+KEPT: Final = "a webhook keeps the policy that it had, and one that has started since denies"  # of a broken file
 _GIB: Final = 1024**3
 
 

@@ -10,6 +10,7 @@ from console.objects import Metadata
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies.contract import NAMESPACE
+from policies.errors import Problem
 from policies.policy_set import PolicySet
 
 SUCCEEDED: Final = range(200, 300)  # of HTTP
@@ -45,6 +46,17 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     policy_problems: tuple[str, ...] | None = None
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
+
+    @property
+    def has_no_policies(self) -> bool:
+        """Whether the policy files were read, and nobody knows what is in force: `_cluster.yaml` is broken, ..."""
+        return self.policies is None and self.policy_problems is not None
+
+    @property
+    def broken_policies(self) -> dict[str, Problem]:
+        """What is wrong, by namespace, with the files of those of which nobody knows what is in force."""
+        namespaces = self.policies.namespaces if self.policies else {}
+        return {name: one.broken for name, one in sorted(namespaces.items()) if one.broken is not None}
 
     @property
     def is_missing(self) -> bool:

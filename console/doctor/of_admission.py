@@ -97,7 +97,7 @@ def policed(on: Installation) -> Verdict:
         told = (f"the ValidatingAdmissionPolicy {name} only warns: {without}" for name, without in tried.items())
         return warn(*told, hint="when the trial is over, have its binding say validationActions: [Deny]")
     if not found and not by_dra:
-        return not_seen(on, "policies") or OK  # which say whether DRA is used
+        return of_dra.unless_used(OK, on)
     without_dra = f"; where that has nothing of DRA, kubectl apply -f {' -f '.join(dict.fromkeys(files))}"
     return fail(*found, hint=f"{APPLY}{without_dra if files else ''}")
 

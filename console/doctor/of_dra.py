@@ -3,7 +3,18 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, cut, fail, not_applicable, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import (
+    Check,
+    Verdict,
+    cut,
+    fail,
+    not_applicable,
+    not_seen,
+    policies_of,
+    unknown,
+    unless_broken,
+    warn,
+)
 from console.seen import STATES
 from policies.contract import DRA, DRIVER
 from policies.device_classes import device_classes
@@ -23,6 +34,11 @@ def is_used(on: Installation) -> bool:
     return any(one.policy.allocation == DRA for one in policies)
 
 
+def unless_used(made: Verdict, on: Installation) -> Verdict:
+    """Say that it is not known where no policy that can be read says it: one that cannot may."""
+    return made if is_used(on) else not_seen(on, "policies") or unless_broken(made, on)
+
+
 def gates_for_later(on: Installation) -> Verdict:
     """See before an installation whether shares by DRA are possible."""
     if missing := not_seen(on, "gates"):
@@ -33,7 +49,7 @@ def gates_for_later(on: Installation) -> Verdict:
 def gates(on: Installation) -> Verdict:
     """See that the feature gates are enabled: by what the API server says of them, else by what it has kept."""
     if not is_used(on):
-        return not_seen(on, "policies") or _UNUSED
+        return unless_used(_UNUSED, on)
     if on.gates:
         return fail(*_disabled(on), hint=_ENABLE)
     ours = [one for one in on.classes or () if one.metadata.name.endswith(f".{DRIVER}")]
@@ -51,7 +67,7 @@ def gates(on: Installation) -> Verdict:
 def classes(on: Installation) -> Verdict:
     """See that each size of a share has its DeviceClass."""
     if not is_used(on):
-        return not_seen(on, "policies") or _UNUSED
+        return unless_used(_UNUSED, on)
     policies = policies_of(on, "classes")
     if isinstance(policies, Verdict):
         return policies
@@ -67,7 +83,8 @@ def classes(on: Installation) -> Verdict:
             found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")
         elif there[name] != resource:
             found.append(f"the DeviceClass {name} is for {there[name] or 'no extended resource'}, expected {resource}")
-    return fail(*cut(found), hint="gpu-share policy classes --policies DIRECTORY | kubectl apply -f -")
+    made = fail(*cut(found), hint="gpu-share policy classes --policies DIRECTORY | kubectl apply -f -")
+    return unless_broken(made, on)  # it may name MIG instances, which have classes of their own
 
 
 def slices(on: Installation) -> Verdict:

@@ -8,7 +8,7 @@ import msgspec
 
 from console.doctor.installation import Installation
 from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
-from console.doctor.of_dra import is_used
+from console.doctor.of_dra import is_used, unless_used
 from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import ALL_NODES, SeenNode
 from policies.contract import NODE_LABEL
@@ -48,7 +48,7 @@ def apis(on: Installation) -> Verdict:
             found.append(f"allocation: dra is used, which needs Kubernetes 1.36, and this is {on.version}")
     if not found and (missing := not_seen(on, "policies", "version")):  # which say what is needed
         return missing
-    return fail(*found, hint="enable the API and its feature gates, or change the policies")
+    return unless_used(fail(*found, hint="enable the API and its feature gates, or change the policies"), on)
 
 
 def rights(on: Installation) -> Verdict:

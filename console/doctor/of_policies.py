@@ -4,16 +4,16 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.parts import COMPONENTS, component_of, parts
-from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, policies_of, unknown, unless_broken, warn
 from console.seen import OUR_PODS, STATES
 from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 
 
 def valid(on: Installation) -> Verdict:
     """See that every policy file is valid."""
-    if missing := not_seen(on, "policies"):
-        return missing
-    return fail(*(on.policy_problems or ()), hint="correct the file, and apply it: gpu-share policy check DIRECTORY")
+    if on.policy_problems:
+        return fail(*on.policy_problems, hint="correct the file, and apply it: gpu-share policy check DIRECTORY")
+    return not_seen(on, "policies") or OK
 
 
 def in_force(on: Installation) -> Verdict:
@@ -55,14 +55,19 @@ def pod_security(on: Installation) -> Verdict:
     policies = policies_of(on, "namespaces")
     if isinstance(policies, Verdict):
         return policies
+    levels = {
+        name: level
+        for name, namespace in sorted((on.namespaces or {}).items())
+        if (level := namespace.labels.get(POD_SECURITY_LABEL)) in RESTRICTED_LEVELS and not policies.is_exempt(name)
+    }
     found = []
-    for name, namespace in sorted((on.namespaces or {}).items()):
-        effective, level = policies.of(name), namespace.labels.get(POD_SECURITY_LABEL)
+    for name, level in levels.items():
+        effective = policies.of(name)
         policy = effective.policy
-        attaches = policy.enabled and policy.strategy == "mps" and policy.mps.attach == "pod"
-        if attaches and level in RESTRICTED_LEVELS and not policies.is_exempt(name):
+        if policy.enabled and policy.strategy == "mps" and policy.mps.attach == "pod":
             found.append(f"{name} enforces {level}, and says attach: pod ({effective.source('mps.attach')})")
-    return fail(*found, hint="say mps: {attach: auto}, or node, in the namespace's policy")
+    made = fail(*found, hint="say mps: {attach: auto}, or node, in the namespace's policy")
+    return unless_broken(made, on, levels)
 
 
 POLICIES: Final = (

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.of_dra import is_used
+from console.doctor.of_dra import is_used, unless_used
 from console.doctor.parts import parts
 from console.doctor.verdict import (
     OK,
@@ -146,7 +146,7 @@ def cdi(on: Installation) -> Verdict:
         return policies
     handover = policies.cluster.handover
     if not is_used(on) and set(handover) != {CDI}:
-        return not_applicable(f"handover: [{', '.join(handover)}] does without it")
+        return unless_used(not_applicable(f"handover: [{', '.join(handover)}] does without it"), on)
     told = [_cdi_of(node) for node in on.seen.nodes]
     if without := [sentence for status, sentence in told if status == "failure"]:
         return fail(*cut(without), hint="upgrade the container runtime, or say handover: [envvar] in _cluster.yaml")

@@ -14,7 +14,8 @@ from console.doctor.admission import (
 )
 from console.doctor.installation import Installation
 from console.doctor.parts import COMPONENTS, parts
-from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, unless_broken, warn
+from console.objects import Metadata
 from console.seen import OUR_PODS
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
@@ -80,9 +81,7 @@ def host_paths(on: Installation) -> Verdict:
     if isinstance(policies, Verdict):
         return policies
     found = []
-    for name, namespace in sorted((on.namespaces or {}).items()):
-        if policies.is_exempt(name):
-            continue
+    for name, namespace in _judged(on).items():
         wanted, text = _listed(policies.of(name)), namespace.annotations.get(HOST_PATHS_ANNOTATION, "")
         listed = {Shown(one) for one in text.replace(" ", "").split(",") if one}
         if wanted - listed:
@@ -90,7 +89,8 @@ def host_paths(on: Installation) -> Verdict:
         if listed - wanted:
             found.append(f"{name}: its policy lacks {', '.join(sorted(listed - wanted))}, which its annotation lists")
     command = f"kubectl annotate --overwrite namespace NAME {HOST_PATHS_ANNOTATION}=..."
-    return warn(*cut(found), hint=f"{command}, as gpu-share policy check prints it: both lists must have a path")
+    made = warn(*cut(found), hint=f"{command}, as gpu-share policy check prints it: both lists must have a path")
+    return unless_broken(made, on, _not_exempt(on))
 
 
 def warn_mode(on: Installation) -> Verdict:
@@ -99,19 +99,28 @@ def warn_mode(on: Installation) -> Verdict:
     if isinstance(policies, Verdict):
         return policies
     found = []
-    for name, namespace in sorted((on.namespaces or {}).items()):
+    for name, namespace in _judged(on).items():
         says = policies.of(name).policy.mode == "warn"
         is_labelled = namespace.labels.get(MODE_LABEL) == "warn"
-        if policies.is_exempt(name) or says == is_labelled:
+        if says == is_labelled:
             continue
         found.append(
             f"{name} is in mode: warn, and lacks the label {MODE_LABEL}=warn"
             if says
             else f"{name} has the label {MODE_LABEL}=warn, and its policy does not say mode: warn"
         )
-    return warn(
-        *cut(found), hint=f"kubectl label namespace NAME {MODE_LABEL}=warn, or {MODE_LABEL}- where it is too much"
-    )
+    hint = f"kubectl label namespace NAME {MODE_LABEL}=warn, or {MODE_LABEL}- where it is too much"
+    return unless_broken(warn(*cut(found), hint=hint), on, _not_exempt(on))
+
+
+def _not_exempt(on: Installation) -> dict[str, Metadata]:
+    is_exempt = on.policies.is_exempt if on.policies else bool
+    return {name: one for name, one in sorted((on.namespaces or {}).items()) if not is_exempt(name)}
+
+
+def _judged(on: Installation) -> dict[str, Metadata]:
+    """Leave out the namespaces of which nobody knows the policy: `unless_broken` says so of them."""
+    return {name: one for name, one in _not_exempt(on).items() if name not in on.broken_policies}
 
 
 def _policies_of_admission(on: Installation) -> PolicySet | Verdict:

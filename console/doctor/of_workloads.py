@@ -7,7 +7,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_room import ROOM
-from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, policies_of, warn
 from console.off_gpu import without_gpu
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
 from console.unscheduled import unscheduled
@@ -67,11 +67,10 @@ def _priority(pod: SeenPod) -> int:
 
 def numbers(on: Installation) -> Verdict:
     """See that no pod waits with a grant of an earlier vgpusPerGpu: it would get as many vGPUs of the one of now."""
-    if missing := not_seen(on, "policies"):
-        return missing
-    if on.policies is None:
-        return OK
-    parts_named_by = on.policies.cluster.parts_named_by
+    policies = policies_of(on)
+    if isinstance(policies, Verdict):
+        return policies
+    parts_named_by = policies.cluster.parts_named_by
     found = [
         f"{_name(pod)}: {container} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now"
         for pod in on.seen.pods

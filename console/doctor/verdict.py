@@ -1,16 +1,18 @@
 """A check and what comes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 import msgspec
 
 from console.doctor.installation import Installation
 from console.seen import Unseen
+from console.words import KEPT, Shown
 from policies.policy_set import PolicySet
 
 APPLY: Final = "apply what you installed: kubectl apply -k manifests, or your overlay or kustomization"
 _MOST: Final = 10  # sentences of one check
+_NO_POLICIES: Final = "there are no valid policies"
 
 Status = Literal["ok", "warning", "failure", "unknown", "not-applicable"]
 
@@ -76,6 +78,8 @@ def not_seen(installation: Installation, *fields: str) -> Verdict | None:
     for name in fields:
         if name in installation.unseen:
             return unknown(installation.unseen[name])
+        if name == "policies" and installation.has_no_policies:
+            return unknown(_NO_POLICIES)
     return None
 
 
@@ -89,4 +93,14 @@ def policies_of(installation: Installation, *fields: str) -> PolicySet | Verdict
     """Return the policies, or why they cannot be held against *fields*."""
     if missing := not_seen(installation, "policies", *fields):
         return missing
-    return installation.policies or unknown("there are no valid policies")
+    return installation.policies or unknown(_NO_POLICIES)
+
+
+def unless_broken(made: Verdict, installation: Installation, namespaces: Iterable[str] | None = None) -> Verdict:
+    """Say that it is not known where nothing was found, and the policy of one of *namespaces*, or of any, is broken."""
+    if made.status not in ("ok", "not-applicable"):
+        return made
+    broken = installation.broken_policies
+    names = broken if namespaces is None else [one for one in namespaces if one in broken]
+    told = cut([Shown(str(broken[one])) for one in names])
+    return unknown(f"{'; '.join(told)}: {KEPT}") if told else made

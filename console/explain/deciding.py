@@ -9,7 +9,7 @@ from console.cluster_policies import RIGHT, read_policies
 from console.look import unseen
 from console.objects import Object
 from console.seen import Unseen
-from console.words import Shown
+from console.words import KEPT, Shown
 from policies import pod as rules
 from policies.as_written import as_written
 from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
@@ -37,8 +37,7 @@ def rules_of_now(api: ApiServer, namespace: str) -> Rules | Unseen:
     if policies is None:
         return Unseen(what="the policies", why="; ".join(problems))
     if policies.of(namespace).broken is not None:
-        kept = "a webhook keeps the policy that it had, and one that has started since denies"
-        return Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {kept}")
+        return Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {KEPT}")
     return Rules(namespace, policies, labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS)
 
 

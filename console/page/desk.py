@@ -16,6 +16,7 @@ from console.page.history import records
 from console.page.recent import Records
 from console.page.rules import Policies
 from console.page.watch import Watch
+from console.words import KEPT
 from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
 from policies.errors import GpuShareError
 from policies.policy_set import PolicySet
@@ -63,6 +64,7 @@ class Desk:
         if rules.in_force is None:
             return Previewed(problem=rules.unseen.sentence if rules.unseen else "; ".join(rules.problems))
         source = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP} of {self._api.context or self._api.address}"
+        source += f"; where a file is broken, {KEPT}" * bool(rules.problems)
         try:
             lines = self._preview(text, rules.in_force, namespace, self.namespace)
         except GpuShareError as error:

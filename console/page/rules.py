@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from console.seen import Unseen
+from console.words import KEPT, Shown
 from policies.policy_set import PolicySet
 from policies.reading.reference import fields
 
@@ -32,7 +33,8 @@ class RulesView(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str  # empty for all that have none of their own
     policy: str  # how grants call it
     layers: str
-    broken: str  # why nothing is granted; empty if it can be used
+    broken: str  # why nobody knows what it says; empty if it can be used
+    kept: str  # what is in force then
     exemption: str  # why its pods are admitted unchanged; empty if they are not
     fields: tuple[FieldView, ...]
     others: tuple[str, ...]  # namespaces with a file of their own
@@ -48,7 +50,8 @@ def rules_view(policies: PolicySet, namespace: str) -> RulesView:
         namespace=namespace,
         policy=policy.name,
         layers=_listed(files),
-        broken=str(policy.broken) if policy.broken else "",
+        broken=Shown(str(policy.broken or "")),
+        kept=KEPT,
         exemption=policies.exemption(namespace),
         fields=tuple(
             FieldView(name=name, value=value, place=str(source), is_written=bool(source.file))

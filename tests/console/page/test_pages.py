@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from console.words import KEPT
 from policies.node_state import NotRegistered
 from tests.console.objects import ago, closed, cluster, gpu, pod, state, tell, tenant
 from tests.console.page.clusters import GRANTED, HOSTILE, lively, with_policies
@@ -109,7 +110,9 @@ def test_a_broken_policy_is_told_with_its_line(visited: Visited) -> None:
     known = with_policies(cluster(state(gpu())), **{"team-vision.yaml": "share: {minimum: 2x}\n"})
     text = words(visited(known).text("/policies", "?namespace=team-vision"))
     assert "team-vision.yaml:1" in text
-    assert "the policy is broken" in text
+    assert KEPT in text
+    answer = visited(known).post("/preview", {"pod": GRANTED, "namespace": ""})
+    assert f"where a file is broken, {KEPT}" in words(answer.data.decode())
 
 
 def test_a_pod_that_is_pasted_is_previewed_by_the_policies_of_the_cluster(visited: Visited) -> None:
