@@ -23,6 +23,7 @@ from console.seen import (
     OUR_PODS,
     SHARED_PODS,
     STATES,
+    Newer,
     Seen,
     SeenPod,
     Unasked,
@@ -33,7 +34,7 @@ from console.standing import standing
 from console.threads import asking
 from console.words import Shown, as_shown
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, SHARED_LABEL
-from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
+from policies.node_state import LARGEST_BYTES, NewerStateError, NodeState, NodeStateError, read
 from program.structs import decoder
 
 T = TypeVar("T")
@@ -194,7 +195,8 @@ def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
             right = "" if is_proxy else f"get pods/proxy in namespace {NAMESPACE}"
             reasons.append(unseen(what, said, right))
         except NodeStateError as error:
-            reasons.append(Unseen(what=what, why=Shown(f"{part.metadata.name}: {error}")))
+            kind = Newer if isinstance(error, NewerStateError) else Unseen
+            reasons.append(kind(what=what, why=Shown(f"{part.metadata.name}: {error}")))
     return reasons[0]
 
 

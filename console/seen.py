@@ -48,6 +48,10 @@ class Unasked(Unseen, frozen=True, kw_only=True):
     """Something that was not asked at all, since the API server has too much to do: nothing is wrong with it."""
 
 
+class Newer(Unseen, frozen=True, kw_only=True):
+    """Something that a newer gpu-share said, and this one cannot read: nothing is wrong with it."""
+
+
 class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose GPUs are shared, or should be."""
 

@@ -53,6 +53,10 @@ class NodeStateError(GpuShareError):
     """An answer that is not the state of a node, or of a version that cannot be read; the sentence says which."""
 
 
+class NewerStateError(NodeStateError):
+    """An answer of a newer gpu-share than this one."""
+
+
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One reason why a GPU is unhealthy."""
 
@@ -226,8 +230,10 @@ def read(content: bytes) -> NodeState:
     try:
         version = _decode_version(content).version
         if version != VERSION:
-            which = "newer: use the gpu-share of the node's version" if version > VERSION else "older: upgrade the node"
-            raise NodeStateError(f"expected the state of a node in version {VERSION}, got {version}, which is {which}")
+            told = f"expected the state of a node in version {VERSION}, got {version}, which is"
+            if version > VERSION:
+                raise NewerStateError(f"{told} newer: use the gpu-share of the node's version")
+            raise NodeStateError(f"{told} older: upgrade the node")
         return _decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error).replace("`", "")

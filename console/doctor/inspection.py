@@ -1,6 +1,7 @@
 """Look at an installation: what the checks of `gpu-share doctor` judge. Nothing in the cluster is changed."""
 
 from collections.abc import Callable
+from importlib.metadata import version as version_of
 from typing import Any, Final
 
 from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
@@ -59,7 +60,7 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
                 missing[name] = answered
             else:
                 found |= answered
-    return Installation(seen=seen, unseen=missing, **found)
+    return Installation(seen=seen, program=version_of("gpu-share"), unseen=missing, **found)
 
 
 def _look(name: str, right: str, read_it: Callable[[], Found]) -> Found | Unseen:

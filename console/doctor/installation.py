@@ -7,7 +7,7 @@ import msgspec
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.dra_objects import DeviceClass, ResourceSlice
 from console.objects import Metadata
-from console.seen import Seen, Unseen
+from console.seen import Newer, Seen, Unseen
 from console.words import Shown
 from policies.contract import NAMESPACE
 from policies.errors import Problem
@@ -28,6 +28,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""
 
     seen: Seen
+    program: str = ""  # version of the gpu-share that looks
     version: Shown | None = None  # of the API server
     apis: frozenset[str] | None = None  # such as resource.k8s.io/v1
     gates: dict[str, bool] | None = None  # of the API server: whether they are enabled
@@ -46,6 +47,16 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     policy_problems: tuple[str, ...] | None = None
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
+
+    @property
+    def other_version(self) -> str:
+        """Say which gpu-share a node runs, where that is not this one; empty if none does, or it is not known."""
+        for node in self.seen.nodes if self.program else ():
+            runs = node.state.program if node.state else self.program
+            if runs != self.program or isinstance(node.silent, Newer):
+                which = f"gpu-share {runs}" if node.state else "a newer gpu-share"
+                return f"{node.name} runs {which}, and this is {self.program}"
+        return ""
 
     @property
     def has_no_policies(self) -> bool:

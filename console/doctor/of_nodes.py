@@ -5,7 +5,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_applicable, not_listed, unknown, warn
-from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode, Unasked
+from console.seen import ALL_NODES, OUR_PODS, STATES, Newer, SeenNode, Unasked
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu, left_out
 from policies.quantity import whole
@@ -35,7 +35,7 @@ def speak(on: Installation) -> Verdict:
         return missing
     found, unasked = [], None
     for node in on.seen.nodes:
-        if node.silent is not None and (node.silent.right or isinstance(node.silent, Unasked)):
+        if node.silent is not None and (node.silent.right or isinstance(node.silent, Unasked | Newer)):
             unasked = unasked or node.silent
         elif node.state is None:
             found.append(f"{node.name}: {node.silence}")

@@ -4,16 +4,28 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.parts import COMPONENTS, component_of, parts
-from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, policies_of, unknown, unless_broken, warn
+from console.doctor.verdict import (
+    OK,
+    Check,
+    Verdict,
+    fail,
+    not_seen,
+    of_this_version,
+    policies_of,
+    unknown,
+    unless_broken,
+    warn,
+)
 from console.seen import OUR_PODS, STATES
 from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 
 
 def valid(on: Installation) -> Verdict:
     """See that every policy file is valid."""
-    if on.policy_problems:
-        return fail(*on.policy_problems, hint="correct the file, and apply it: gpu-share policy check DIRECTORY")
-    return not_seen(on, "policies") or OK
+    if not on.policy_problems:
+        return not_seen(on, "policies") or OK
+    hint = "correct the file, and apply it: gpu-share policy check DIRECTORY"
+    return of_this_version(fail(*on.policy_problems, hint=hint), on)  # of another one a field may be unknown
 
 
 def in_force(on: Installation) -> Verdict:

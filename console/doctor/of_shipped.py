@@ -9,7 +9,7 @@ from typing import Final
 from console.doctor.admission import AdmissionPolicy, MatchCondition, WebhookConfiguration
 from console.doctor.installation import Installation
 from console.doctor.shipped import SHIPPED
-from console.doctor.verdict import APPLY, Check, Verdict, policies_of, warn
+from console.doctor.verdict import APPLY, Check, Verdict, of_this_version, policies_of, warn
 from policies.cluster import Cluster
 from policies.contract import WEBHOOK_NAMES
 
@@ -30,7 +30,8 @@ def as_shipped(on: Installation) -> Verdict:
         for place, digest in seen.items()
         if place in SHIPPED and digest != SHIPPED[place]
     )
-    return warn(*found, hint=f"{APPLY}, in the version of this gpu-share; what was changed by hand is lost")
+    made = warn(*found, hint=f"{APPLY}, in the version of this gpu-share; what was changed by hand is lost")
+    return of_this_version(made, on)
 
 
 def digests(

@@ -12,7 +12,7 @@ from policies.policy_set import PolicySet
 
 APPLY: Final = "apply what you installed: kubectl apply -k manifests, or your overlay or kustomization"
 _MOST: Final = 10  # sentences of one check
-_NO_POLICIES: Final = "there are no valid policies"
+_USE_ITS: Final = "use the gpu-share of the cluster's version"
 
 Status = Literal["ok", "warning", "failure", "unknown", "not-applicable"]
 
@@ -79,7 +79,7 @@ def not_seen(installation: Installation, *fields: str) -> Verdict | None:
         if name in installation.unseen:
             return unknown(installation.unseen[name])
         if name == "policies" and installation.has_no_policies:
-            return unknown(_NO_POLICIES)
+            return unknown(_no_policies(installation))
     return None
 
 
@@ -93,7 +93,14 @@ def policies_of(installation: Installation, *fields: str) -> PolicySet | Verdict
     """Return the policies, or why they cannot be held against *fields*."""
     if missing := not_seen(installation, "policies", *fields):
         return missing
-    return installation.policies or unknown(_NO_POLICIES)
+    return installation.policies or unknown(_no_policies(installation))
+
+
+def of_this_version(made: Verdict, installation: Installation) -> Verdict:
+    """Say that it is not known where something was found by what another version, which a node runs, has otherwise."""
+    if made.status not in ("warning", "failure") or not installation.other_version:
+        return made
+    return Verdict(status="unknown", found=(*made.found, installation.other_version), hint=_USE_ITS)
 
 
 def unless_broken(made: Verdict, installation: Installation, namespaces: Iterable[str] | None = None) -> Verdict:
@@ -103,4 +110,10 @@ def unless_broken(made: Verdict, installation: Installation, namespaces: Iterabl
     broken = installation.broken_policies
     names = broken if namespaces is None else [one for one in namespaces if one in broken]
     told = cut([Shown(str(broken[one])) for one in names])
-    return unknown(f"{'; '.join(told)}: {KEPT}") if told else made
+    return unknown(f"{'; '.join(told)}: {installation.other_version or KEPT}") if told else made
+
+
+def _no_policies(installation: Installation) -> str:
+    if installation.other_version:
+        return f"there are no policies that this gpu-share can read: {installation.other_version}"
+    return "there are no valid policies"

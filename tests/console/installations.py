@@ -19,7 +19,7 @@ from console.seen_nodes import seen_nodes
 from console.words import Shown, as_shown
 from policies.device_classes import device_classes
 from policies.node_state import Gpu, NodeState, Use
-from tests.console.objects import GIB, gpu, node, part, pending, state, tenant
+from tests.console.objects import GIB, PROGRAM, gpu, node, part, pending, state, tenant
 from tests.console.stand_in import Object
 from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, render
@@ -125,6 +125,7 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
     """One in which all is well, but for *changes*."""
     values: dict[str, Any] = {
         "seen": on or seen(),
+        "program": PROGRAM,
         "version": Shown("v1.36.2"),
         "apis": frozenset({"admissionregistration.k8s.io/v1", "resource.k8s.io/v1"}),
         "gates": {},

@@ -2,12 +2,14 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import Any
 
 from policies.node_state import VERSION, Ages, Fault, Gpu, MpsDaemon, NodeState, Tenant, Toolkit, Use, write
 from tests.console.stand_in import Object, StandIn
 
 GIB = 1024**3
+PROGRAM = version("gpu-share")
 
 
 def ago(**passed: float) -> str:
@@ -146,7 +148,7 @@ def state(*gpus: Gpu, on: str = "gpu-a", **more: Any) -> NodeState:
         "ages": Ages(health=1.0, tenants=2.0, use=5.0),
         "toolkit": Toolkit(accepts_variable=True, variable_needed=True),
     }
-    return NodeState(version=VERSION, part="plugin", program="0.1.0", node=on, gpus=gpus, **{**values, **more})
+    return NodeState(version=VERSION, part="plugin", program=PROGRAM, node=on, gpus=gpus, **{**values, **more})
 
 
 def cluster(*states: NodeState, pods: tuple[Object, ...] = (), events: tuple[Object, ...] = ()) -> StandIn:

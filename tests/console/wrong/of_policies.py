@@ -2,10 +2,23 @@
 
 from typing import Any
 
+import msgspec
+
 from console.doctor.installation import Installation
 from console.objects import Pod
-from tests.console.installations import Wrong, installation, namespace, parsed, policies, seen, with_node
-from tests.console.objects import gpu, part
+from tests.console.installations import (
+    CLUSTER,
+    Wrong,
+    installation,
+    namespace,
+    nodes,
+    parsed,
+    policies,
+    seen,
+    webhook,
+    with_node,
+)
+from tests.console.objects import PROGRAM, gpu, part, state
 
 
 def read_by(name: str) -> dict[str, Any]:
@@ -20,7 +33,23 @@ def that_read_others() -> Installation:
     return installation(seen(parts=tuple(parsed(one, Pod) for one in made)))
 
 
+def of_newer(cluster: str = CLUSTER, **changes: Any) -> Installation:
+    """An installation of a newer gpu-share than the one that looks."""
+    made = nodes(msgspec.structs.replace(state(gpu(), on="gpu-0"), program="9.0.0"))
+    return installation(seen(**made), **{**policies(cluster), **changes})
+
+
 WRONG: list[Wrong] = [
+    ("policies-valid", "unknown", "mps.new: unknown field", lambda: of_newer("mps: {new: 1}\n")),
+    ("policies-valid", "unknown", f"gpu-0 runs gpu-share 9.0.0, and this is {PROGRAM}", lambda: of_newer("new: 1\n")),
+    ("pipe-directory", "unknown", "that this gpu-share can read: gpu-0 runs gpu-share 9", lambda: of_newer("new: 1\n")),
+    ("warn-mode", "unknown", "unknown field", lambda: of_newer(**policies(**{"team-vision": "new: 1\n"}))),
+    (
+        "admission-shipped",
+        "unknown",
+        "gpu-0 runs gpu-share 9.0.0",
+        lambda: of_newer(webhook=webhook(matchConditions=())),
+    ),
     ("policies-valid", "failure", "x.yaml:1", lambda: installation(**policies(x="strategi: mps\n"))),
     (
         "policies-in-force",
