@@ -9,9 +9,9 @@ import msgspec
 from console.doctor.installation import Installation
 from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
 from console.doctor.of_dra import is_used, unless_used
-from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import ALL_NODES, SeenNode
-from policies.contract import NODE_LABEL
+from policies.contract import DRA, NODE_LABEL
 from policies.nodes import NodeRule
 
 _OLDEST: Final = (1, 30)
@@ -24,15 +24,16 @@ _NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dr
 
 
 def version(on: Installation) -> Verdict:
-    """See that Kubernetes is new enough."""
-    if missing := not_seen(on, "version"):
-        return missing
-    number = _number(on)
+    """See that Kubernetes is new enough: the API server, and the kubelets where GPUs are shared."""
+    number = _number(on.version or "")
+    told = [f"Kubernetes is {on.version}, {_text(_OLDEST)} is needed"] if number and number < _OLDEST else []
+    told += _old_kubelets(on)
+    if told:
+        return fail(*cut(told), hint="upgrade it; kubelets of 1.30 to 1.35 can share by allocation: device-plugin")
     if number is None:
-        return unknown(f"the API server says that it is {on.version}")
-    needed = f"{_OLDEST[0]}.{_OLDEST[1]}"
-    told = (f"Kubernetes is {on.version}, {needed} is needed",) if number < _OLDEST else ()
-    return fail(*told, hint=f"upgrade Kubernetes to {needed} or newer")
+        return not_seen(on, "version") or unknown(f"the API server says that it is {on.version}")
+    doubts = cut([*_unclear_kubelets(on)])
+    return unknown("; ".join(doubts)) if doubts and is_used(on) else unless_used(OK, on) if doubts else OK
 
 
 def apis(on: Installation) -> Verdict:
@@ -41,11 +42,12 @@ def apis(on: Installation) -> Verdict:
         return missing
     served = on.apis or frozenset()
     found = [f"the API server does not serve {_POLICIES_API}"] if _POLICIES_API not in served else []
-    number = _number(on)
+    number = _number(on.version or "")
     if is_used(on):
         found += [f"allocation: dra is used, and {_DRA_API} is not served"] if _DRA_API not in served else []
         if number is not None and number < _OLDEST_DRA:
-            found.append(f"allocation: dra is used, which needs Kubernetes 1.36, and this is {on.version}")
+            needs = f"Kubernetes {_text(_OLDEST_DRA)}"
+            found.append(f"allocation: dra is used, which needs {needs}, and this is {on.version}")
     if not found and (missing := not_seen(on, "policies", "version")):  # which say what is needed
         return missing
     return unless_used(fail(*found, hint="enable the API and its feature gates, or change the policies"), on)
@@ -117,13 +119,40 @@ def _published(on: Installation) -> Iterator[str]:
             yield f"{node.name} has devices of the DRA driver {_NVIDIA_DRA_DRIVER} too"
 
 
-def _number(on: Installation) -> tuple[int, int] | None:
-    found = re.match(r"v?(\d{1,4})\.(\d{1,4})", on.version or "")
+def _old_kubelets(on: Installation) -> Iterator[str]:
+    for node in on.seen.nodes:
+        number, is_by_dra = _number(node.kubelet), any(gpu.allocation == DRA for gpu in node.gpus)
+        needed = _OLDEST_DRA if is_by_dra else _OLDEST
+        if number and number < needed:
+            what = "allocation: dra is used there, which needs" if is_by_dra else "gpu-share needs"
+            yield f"the kubelet of {node.name} is {node.kubelet}, and {what} {_text(needed)}"
+
+
+def _unclear_kubelets(on: Installation) -> Iterator[str]:
+    """Name the nodes whose kubelets are too old for DRA, and that do not say whether they use it."""
+    for node in on.seen.nodes:
+        number = _number(node.kubelet)
+        if number and number < _OLDEST_DRA and node.state is None:
+            yield f"nobody knows whether allocation: dra is used on {node.name}, whose kubelet is {node.kubelet}"
+
+
+def _number(version: str) -> tuple[int, int] | None:
+    found = re.match(r"v?(\d{1,4})\.(\d{1,4})", version)
     return (int(found[1]), int(found[2])) if found else None
 
 
+def _text(number: tuple[int, int]) -> str:
+    return f"{number[0]}.{number[1]}"
+
+
 _VERSIONS: Final = (
-    Check(name="kubernetes-version", says="Kubernetes is new enough", page="install.md", judge=version),
+    Check(
+        name="kubernetes-version",
+        says="Kubernetes is new enough",
+        page="install.md",
+        judge=version,
+        rests_on=(ALL_NODES,),
+    ),
     Check(name="apis", says="the API server serves what is needed", page="install.md", judge=apis),
 )
 _LABELLED: Final = Check(name="nodes-labelled", says="nodes are labelled", page="install.md#3-install", judge=labelled)

@@ -1,9 +1,13 @@
 """Clusters in which a check of Kubernetes itself fails, or has nothing to judge."""
 
+from typing import Any
+
 import msgspec
 
+from console.doctor.installation import Installation
 from console.dra_objects import DeviceClass, DeviceClassSpec, ResourceSlice
 from console.words import Shown
+from policies.node_state import NodeState
 from tests.console.installations import Wrong, dra, installation, nodes, parsed, policies, seen
 from tests.console.objects import gpu, state
 
@@ -18,8 +22,32 @@ def without_resources() -> tuple[DeviceClass, ...]:
     return tuple(msgspec.structs.replace(one, spec=DeviceClassSpec()) for one in dra()["classes"])
 
 
+def with_kubelet(version: str, said: NodeState | None = None, **changes: Any) -> Installation:
+    """An installation whose node has a kubelet of this version, and says something, or nothing."""
+    info = {"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": version}
+    return installation(seen(**nodes(said, nodeInfo=info)), **changes)
+
+
 WRONG: list[Wrong] = [
     ("kubernetes-version", "failure", "1.29.4, 1.30 is needed", lambda: installation(version=Shown("v1.29.4"))),
+    (
+        "kubernetes-version",
+        "failure",
+        "the kubelet of gpu-0 is v1.29.4, and gpu-share needs 1.30",
+        lambda: with_kubelet("v1.29.4", state(gpu(), on="gpu-0")),
+    ),
+    (
+        "kubernetes-version",
+        "failure",
+        "the kubelet of gpu-0 is v1.35.9, and allocation: dra is used there, which needs 1.36",
+        lambda: with_kubelet("v1.35.9", state(gpu(allocation="dra"), on="gpu-0"), **dra()),
+    ),
+    (
+        "kubernetes-version",
+        "unknown",
+        "nobody knows whether allocation: dra is used on gpu-0, whose kubelet is v1.35.9",
+        lambda: with_kubelet("v1.35.9", **dra()),
+    ),
     ("apis", "failure", "does not serve admissionreg", lambda: installation(apis=frozenset({"resource.k8s.io/v1"}))),
     (
         "apis",
