@@ -3,6 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
+from console.doctor.kubernetes import OLDEST_DRA, version_in, written
 from console.doctor.verdict import (
     Check,
     Verdict,
@@ -23,6 +24,7 @@ _PAGE: Final = "install.md#by-dra-on-kubernetes-136"
 # The table of docs/install.md.
 _GATES: Final = ("DRAExtendedResource", "DRAPartitionableDevices", "DRADeviceTaints")
 _UNUSED: Final = not_applicable("nothing is allocated by DRA")
+_UNSAID: Final = "the API server does not say which feature gates are enabled"
 _ENABLE: Final = "enable them in API server, scheduler and kubelets, or use allocation: device-plugin"
 
 
@@ -41,9 +43,13 @@ def unless_used(made: Verdict, on: Installation) -> Verdict:
 
 def gates_for_later(on: Installation) -> Verdict:
     """See before an installation whether shares by DRA are possible."""
+    number = version_in(on.version or "")
+    if number is not None and number < OLDEST_DRA:
+        needs = f"allocation: dra needs Kubernetes {written(OLDEST_DRA)}, and this is {on.version}"
+        return not_applicable(f"{needs}; allocation: device-plugin needs none")
     if missing := not_seen(on, "gates"):
         return missing
-    return warn(*_disabled(on), hint=f"{_ENABLE}: it needs none of them")
+    return warn(*_disabled(on), hint=f"{_ENABLE}: it needs none of them") if on.gates else unknown(_UNSAID)
 
 
 def gates(on: Installation) -> Verdict:
@@ -61,7 +67,7 @@ def gates(on: Installation) -> Verdict:
         dropped.append(f"the API server dropped sharedCounters from ResourceSlices: {_GATES[1]} is disabled")
     if dropped:
         return fail(*dropped, hint=_ENABLE)
-    return not_seen(on, "gates") or unknown("the API server does not say which feature gates are enabled")
+    return not_seen(on, "gates") or unknown(_UNSAID)
 
 
 def classes(on: Installation) -> Verdict:
@@ -114,7 +120,14 @@ def slices(on: Installation) -> Verdict:
 
 
 def _disabled(on: Installation) -> list[str]:
-    return [f"the feature gate {one} is disabled" for one in _GATES if (on.gates or {}).get(one) is False]
+    """Name the gates that are disabled, or not there yet; one that is gone later is always enabled."""
+    known, number = on.gates or {}, version_in(on.version or "")
+    is_early = number is not None and number < OLDEST_DRA
+    return [
+        f"the feature gate {one} is disabled" if one in known else f"{on.version} has no feature gate {one}"
+        for one in _GATES
+        if known.get(one, not is_early) is False
+    ]
 
 
 _LATER: Final = "feature gates that are needed are enabled"

@@ -1,12 +1,12 @@
 """Checks of the cluster itself, before an installation and after it."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from console.doctor.installation import Installation
+from console.doctor.kubernetes import OLDEST, OLDEST_DRA, version_in, written
 from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
 from console.doctor.of_dra import is_used, unless_used
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, unknown, warn
@@ -14,8 +14,6 @@ from console.seen import ALL_NODES, SeenNode
 from policies.contract import DRA, NODE_LABEL
 from policies.nodes import NodeRule
 
-_OLDEST: Final = (1, 30)
-_OLDEST_DRA: Final = (1, 36)
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _NONE_YET: Final = not_applicable("none is, as it should be before the installation")
 _PARTITIONED: Final = not_applicable("none is, and the partitions that policies grant need no label")
@@ -25,8 +23,8 @@ _NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dr
 
 def version(on: Installation) -> Verdict:
     """See that Kubernetes is new enough: the API server, and the kubelets where GPUs are shared."""
-    number = _number(on.version or "")
-    told = [f"Kubernetes is {on.version}, {_text(_OLDEST)} is needed"] if number and number < _OLDEST else []
+    number = version_in(on.version or "")
+    told = [f"Kubernetes is {on.version}, {written(OLDEST)} is needed"] if number and number < OLDEST else []
     told += _old_kubelets(on)
     if told:
         return fail(*cut(told), hint="upgrade it; kubelets of 1.30 to 1.35 can share by allocation: device-plugin")
@@ -42,11 +40,11 @@ def apis(on: Installation) -> Verdict:
         return missing
     served = on.apis or frozenset()
     found = [f"the API server does not serve {_POLICIES_API}"] if _POLICIES_API not in served else []
-    number = _number(on.version or "")
+    number = version_in(on.version or "")
     if is_used(on):
         found += [f"allocation: dra is used, and {_DRA_API} is not served"] if _DRA_API not in served else []
-        if number is not None and number < _OLDEST_DRA:
-            needs = f"Kubernetes {_text(_OLDEST_DRA)}"
+        if number is not None and number < OLDEST_DRA:
+            needs = f"Kubernetes {written(OLDEST_DRA)}"
             found.append(f"allocation: dra is used, which needs {needs}, and this is {on.version}")
     if not found and (missing := not_seen(on, "policies", "version")):  # which say what is needed
         return missing
@@ -121,28 +119,19 @@ def _published(on: Installation) -> Iterator[str]:
 
 def _old_kubelets(on: Installation) -> Iterator[str]:
     for node in on.seen.nodes:
-        number, is_by_dra = _number(node.kubelet), any(gpu.allocation == DRA for gpu in node.gpus)
-        needed = _OLDEST_DRA if is_by_dra else _OLDEST
+        number, is_by_dra = version_in(node.kubelet), any(gpu.allocation == DRA for gpu in node.gpus)
+        needed = OLDEST_DRA if is_by_dra else OLDEST
         if number and number < needed:
             what = "allocation: dra is used there, which needs" if is_by_dra else "gpu-share needs"
-            yield f"the kubelet of {node.name} is {node.kubelet}, and {what} {_text(needed)}"
+            yield f"the kubelet of {node.name} is {node.kubelet}, and {what} {written(needed)}"
 
 
 def _unclear_kubelets(on: Installation) -> Iterator[str]:
     """Name the nodes whose kubelets are too old for DRA, and that do not say whether they use it."""
     for node in on.seen.nodes:
-        number = _number(node.kubelet)
-        if number and number < _OLDEST_DRA and node.state is None:
+        number = version_in(node.kubelet)
+        if number and number < OLDEST_DRA and node.state is None:
             yield f"nobody knows whether allocation: dra is used on {node.name}, whose kubelet is {node.kubelet}"
-
-
-def _number(version: str) -> tuple[int, int] | None:
-    found = re.match(r"v?(\d{1,4})\.(\d{1,4})", version)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _text(number: tuple[int, int]) -> str:
-    return f"{number[0]}.{number[1]}"
 
 
 _VERSIONS: Final = (

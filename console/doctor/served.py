@@ -27,10 +27,18 @@ _CREATES: Final = (
     ("apps", "deployments", True),
     ("apps", "daemonsets", True),
     ("", "configmaps", True),
+    ("", "resourcequotas", True),
+    ("", "serviceaccounts", True),
+    ("", "services", True),
+    ("networking.k8s.io", "networkpolicies", True),
+    ("policy", "poddisruptionbudgets", True),
     ("rbac.authorization.k8s.io", "roles", True),
+    ("rbac.authorization.k8s.io", "rolebindings", True),
     ("rbac.authorization.k8s.io", "clusterroles", False),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", False),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", False),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies", False),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", False),
 )
 
 
