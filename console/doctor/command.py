@@ -6,13 +6,15 @@ from typing import Final, Literal
 import msgspec
 from rich.console import Console
 
-from console.api_server import ApiServer, UnseenError
+from console.api_server import ApiServer, UnseenError, decoded
 from console.doctor.inspection import inspect
 from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
 from console.lines import print_lines
+from console.objects import Object
 from program.front import FAILED, failed
 
 _NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
+_ELSEWHERE: Final = range(300, 400)  # which an API server sends nobody
 _MISSING: Final = (
     "gpu-share is not installed in this cluster, {}: gpu-share doctor --pre says what it needs, and docs/install.md how"
 )
@@ -25,11 +27,8 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     Returns:
         0, or 1 if a check failed, or the API server answers nothing, or there is nothing to check.
     """
-    try:
-        api.get("/version")
-    except UnseenError as error:
-        if error.status in _NOBODY:
-            return failed("doctor", error, FAILED)
+    if nobody := _nobody(api):
+        return failed("doctor", nobody, FAILED)
     cluster = f"{api.context} at {api.address}" if api.context else api.address
     on = inspect(api, pre=pre)
     if on.is_missing and output == "text":
@@ -40,3 +39,18 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     else:
         print_lines(Console(highlight=False), lines(found, cluster=cluster))
     return FAILED if has_failed(found) else 0
+
+
+def _nobody(api: ApiServer) -> str:
+    """Say why no API server answers; empty if one does, or may."""
+    try:
+        content = api.get("/version")
+    except UnseenError as error:
+        if error.status in _ELSEWHERE:
+            return f"expected an API server at {api.address}, got {error}"
+        return str(error) if error.status in _NOBODY else ""
+    try:
+        decoded(Object, content)
+    except UnseenError as error:
+        return f"expected an API server at {api.address}: {error}"
+    return ""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from importlib.metadata import version as version_of
 from typing import Any, Final
 
-from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
+from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import read_policies
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
-from console.doctor.installation import Attempt, Installation
+from console.doctor.installation import SUCCEEDED, Attempt, Installation
 from console.doctor.parts import parts
 from console.doctor.served import apis, classes, gates, rights, slices, toolkits, version
 from console.look import look, unseen
@@ -102,8 +102,10 @@ def _attempt(api: ApiServer) -> Attempt:
     is_forbidden = status == _FORBIDDEN and " cannot create resource " in message
     # What fails in the API server, or before it, says nothing of the webhook; what fails in a webhook names it.
     is_elsewhere = status >= _SERVER_ERROR and "webhook" not in message
-    if status == TOO_MANY_REQUESTS or is_forbidden or is_elsewhere:
+    if status == TOO_MANY_REQUESTS or is_forbidden or is_elsewhere or not (message or status in SUCCEEDED):
         raise UnseenError(message or f"HTTP {status}", status=status)
+    if status in SUCCEEDED:
+        decoded(Pod, content)  # else it was no API server that answered
     return Attempt(namespace=api.namespace, status=status, message=Shown(message))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from cryptography import x509
 
+from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
 from console.doctor.parts import COMPONENTS, is_ready, parts, trouble
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
@@ -16,6 +17,7 @@ from policies.contract import WEBHOOK_NAMES
 
 _IMAGE_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _OF_OUR_WEBHOOK: Final = tuple(f'admission webhook "{name}" denied the request' for name in WEBHOOK_NAMES)
+_OUR_POLICY: Final = f"ValidatingAdmissionPolicy '{CREATED_POLICY}'"  # denies what the webhook was not asked of
 _NOT_FOUND: Final = 404  # of HTTP
 _SOON: Final = timedelta(days=7)
 _PAGE: Final = "troubleshooting.md"
@@ -80,6 +82,9 @@ def answers(on: Installation) -> Verdict:
         )
     if on.attempt.status == _NOT_FOUND:
         return fail(said, hint="name a namespace that there is, by -n")
+    if not any(name in on.attempt.message for name in (*WEBHOOK_NAMES, _OUR_POLICY)):
+        hint = "it was denied for another reason before, or by others: try a namespace where pods can run, by -n"
+        return Verdict(status="unknown", found=(said,), hint=hint)
     return fail(said, hint="read the end of the message: it says why the webhook did not answer")
 
 

@@ -1,6 +1,7 @@
 """Installations in which a check of the webhook, or of its certificate, fails."""
 
 from base64 import b64encode
+from functools import partial
 
 from console.doctor.installation import Attempt, Installation
 from console.words import Shown
@@ -13,6 +14,12 @@ def attempt(message: str, status: int = 500) -> Installation:
     return installation(attempt=Attempt(namespace="default", status=status, message=Shown(message)))
 
 
+OF_OURS = ("ValidatingAdmissionPolicy 'gpu-share' with binding 'gpu-share' denied request: no grant",)
+OF_OTHERS = (
+    'admission webhook "connaisseur-svc.connaisseur.svc" denied the request: Unable to find signed digest',
+    'pods "gpu-share-doctor-" is forbidden: error looking up service account default/default: not found',
+    'pods "gpu-share-doctor-x" is forbidden: namespace default is being terminated',
+)
 WRONG: list[Wrong] = [
     (
         "images",
@@ -29,7 +36,14 @@ WRONG: list[Wrong] = [
         "holds no certificate",
         lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(b"none").decode()})),
     ),
-    ("webhook-answers", "failure", "x509: unknown", lambda: attempt('failed calling webhook: "x509: unknown"')),
+    (
+        "webhook-answers",
+        "failure",
+        "x509: unknown",
+        lambda: attempt('failed calling webhook "pods.gpu-share.dev": x509: unknown authority', 500),
+    ),
+    *(("webhook-answers", "failure", said, partial(attempt, said, 403)) for said in OF_OURS),
+    *(("webhook-answers", "unknown", said, partial(attempt, said, 403)) for said in OF_OTHERS),
     ("webhook-answers", "failure", 'namespaces "x" not found', lambda: attempt('namespaces "x" not found', 404)),
     ("webhook-answers", "warning", "was admitted in namespace default", lambda: attempt("", 201)),
     (
