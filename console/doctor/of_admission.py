@@ -117,6 +117,13 @@ def asked(on: Installation) -> Verdict:
     return fail(*found, hint=APPLY)
 
 
+def nothing_denies(on: Installation) -> str:
+    """Say that neither webhook nor admission policies are there, where that is so."""
+    there = {str(one.name) for one in on.webhook.webhooks} if on.webhook else set()
+    is_one = not _ASKED.keys().isdisjoint({*there, *(on.admission_policies or {})})
+    return "" if is_one else "there is neither the webhook nor an admission policy"
+
+
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place, own = str(webhook.name), _OWN.get(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
@@ -228,5 +235,11 @@ def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name
 
 ADMISSION: Final = (
     Check(name="admission-policies", says="the API server checks pods itself", page=_PAGE, judge=policed),
-    Check(name="admission-asked", says="webhook and policies are asked of all they are for", page=_PAGE, judge=asked),
+    Check(
+        name="admission-asked",
+        says="webhook and policies are asked of all they are for",
+        page=_PAGE,
+        judge=asked,
+        absent=nothing_denies,
+    ),
 )

@@ -130,6 +130,24 @@ def tenants(on: Installation) -> Verdict:
     return warn(*found, hint="look at the kubelet's socket pod-resources/kubelet.sock on the node")
 
 
+def no_nodes(on: Installation) -> str:
+    """Say that no node is to share GPUs, where that is so."""
+    return "" if on.seen.nodes else "no node is to share GPUs"
+
+
+def _no_states(on: Installation) -> str:
+    return "" if any(node.state for node in on.seen.nodes) else "no node says how its GPUs are"
+
+
+def _no_gpus(on: Installation) -> str:
+    return "" if any(True for _ in _gpus(on)) else "no node tells of a GPU"
+
+
+def _no_resources(on: Installation) -> str:
+    is_one = any(gpu.allocation == DEVICE_PLUGIN and gpu.resource for _, gpu in _gpus(on))
+    return "" if is_one else "no node tells of a GPU that its kubelet allocates"
+
+
 def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
     return ((node, gpu) for node in on.seen.nodes if node.is_fresh for gpu in node.gpus)
 
@@ -140,12 +158,25 @@ NODES: Final = (
         says="nodes are Ready",
         page="troubleshooting.md#a-node-takes-no-new-pods",
         judge=ready,
+        absent=no_nodes,
         rests_on=(ALL_NODES,),
     ),
     Check(
-        name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak, rests_on=(ALL_NODES,)
+        name="nodes-speak",
+        says="every node says how its GPUs are",
+        page=_PENDING,
+        judge=speak,
+        absent=no_nodes,
+        rests_on=(ALL_NODES,),
     ),
-    Check(name="gpus-healthy", says="all GPUs are healthy", page=_PAGE, judge=healthy, rests_on=(STATES,)),
+    Check(
+        name="gpus-healthy",
+        says="all GPUs are healthy",
+        page=_PAGE,
+        judge=healthy,
+        absent=_no_gpus,
+        rests_on=(STATES,),
+    ),
     Check(
         name="mps-daemons",
         says="MPS daemons serve",
@@ -158,6 +189,7 @@ NODES: Final = (
         says="kubelets know the plugins",
         page=_PENDING,
         judge=registered,
+        absent=_no_resources,
         rests_on=(ALL_NODES, STATES),
     ),
     Check(
@@ -165,6 +197,7 @@ NODES: Final = (
         says="no GPU is left out",
         page="operations.md#a-nodes-gpus",
         judge=shared,
+        absent=_no_states,
         rests_on=(STATES,),
     ),
     Check(
@@ -172,6 +205,7 @@ NODES: Final = (
         says="kubelets say who has which share",
         page="operations.md#a-nodes-gpus",
         judge=tenants,
+        absent=_no_states,
         rests_on=(STATES,),
     ),
 )

@@ -3,7 +3,8 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.parts import COMPONENTS, component_of, is_ready, parts, trouble
+from console.doctor.of_nodes import no_nodes
+from console.doctor.parts import COMPONENTS, component_of, is_ready, no_parts, parts, trouble
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, warn
 from console.objects import Pod
 from console.seen import ALL_NODES, ON_NODES, OUR_PODS, STATES
@@ -61,6 +62,7 @@ PARTS: Final = (
         says="plugin and MPS run on the nodes",
         page="operations.md#the-mps-daemons",
         judge=on_nodes,
+        absent=lambda on: no_nodes(on) and no_parts(on),
         rests_on=(OUR_PODS, ALL_NODES),
     ),
     Check(
@@ -68,6 +70,7 @@ PARTS: Final = (
         says="all parts run the same image",
         page="troubleshooting.md#after-an-upgrade",
         judge=same_image,
+        absent=no_parts,
         rests_on=(OUR_PODS,),
     ),
 )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.parts import COMPONENTS, component_of, parts
+from console.doctor.parts import COMPONENTS, component_of, no_parts, parts
 from console.doctor.verdict import (
     OK,
     Check,
@@ -92,6 +92,7 @@ POLICIES: Final = (
         says="all parts have the same",
         page="policies.md#when-a-change-takes-effect",
         judge=same,
+        absent=no_parts,
         rests_on=(OUR_PODS, STATES),
     ),
     Check(

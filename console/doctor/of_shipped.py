@@ -8,6 +8,7 @@ from typing import Final
 
 from console.doctor.admission import AdmissionPolicy, MatchCondition, WebhookConfiguration
 from console.doctor.installation import Installation
+from console.doctor.of_admission import nothing_denies
 from console.doctor.shipped import SHIPPED
 from console.doctor.verdict import APPLY, Check, Verdict, of_this_version, policies_of, warn
 from policies.cluster import Cluster
@@ -68,5 +69,6 @@ SHIPPED_RULES: Final = (
         says="webhook and policies judge by what this version ships",
         page=_PAGE,
         judge=as_shipped,
+        absent=nothing_denies,
     ),
 )

@@ -9,7 +9,7 @@ from cryptography import x509
 
 from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.parts import COMPONENTS, is_ready, parts, trouble
+from console.doctor.parts import COMPONENTS, is_ready, no_parts, parts, trouble
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from console.seen import OUR_PODS
 from console.words import moment
@@ -154,7 +154,12 @@ def _expiries(pem: bytes) -> list[datetime]:
 
 WEBHOOK: Final = (
     Check(
-        name="images", says="nodes have the image", page="install.md#1-the-image", judge=images, rests_on=(OUR_PODS,)
+        name="images",
+        says="nodes have the image",
+        page="install.md#1-the-image",
+        judge=images,
+        absent=no_parts,
+        rests_on=(OUR_PODS,),
     ),
     Check(
         name="webhook-runs", says="the webhook runs", page=f"{_PAGE}#the-webhook-cannot-be-called", judge=webhook_runs

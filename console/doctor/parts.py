@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from console.doctor.installation import Installation
 from console.objects import Pod
 from console.seen import COMPONENT_LABEL, ON_NODES, Seen
 
@@ -23,6 +24,11 @@ def parts(seen: Seen, *components: str) -> list[Pod]:
         and one.status.phase not in _ENDED
         and one.metadata.deletion_timestamp is None
     ]
+
+
+def no_parts(on: Installation) -> str:
+    """Say that no pod of gpu-share is to run, where that is so."""
+    return "" if parts(on.seen, *COMPONENTS) else "no pod of gpu-share is to run"
 
 
 def is_ready(pod: Pod) -> bool:

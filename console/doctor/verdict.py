@@ -33,11 +33,14 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     says: str  # what holds if all is well
     page: str  # of the documents, with the section
     judge: Callable[[Installation], Verdict]
+    absent: Callable[[Installation], str] = lambda _: ""  # why there is nothing to judge; empty if there is something
     rests_on: tuple[str, ...] = ()  # what must have been seen before nothing found means that all is well: STATES, ...
 
     def verdict(self, on: Installation) -> Verdict:
         """Judge; where nothing was found because nothing was seen, that is unknown."""
         made = self.judge(on)
+        if made.status == "ok" and (why := self.absent(on)):
+            made = not_applicable(why)
         if made.status not in ("ok", "not-applicable"):
             return made
         return next((unknown(hidden) for one in self.rests_on if (hidden := on.seen.hidden(one))), made)
