@@ -7,7 +7,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_room import ROOM
-from console.doctor.verdict import Check, Verdict, cut, not_listed, not_seen, policies_of, warn
+from console.doctor.verdict import Check, Verdict, cut, not_listed, policies_of, warn
 from console.off_gpu import without_gpu
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
 from console.unscheduled import unscheduled
