@@ -19,19 +19,16 @@ from policies.mig import names_instance
 
 VERSION: Final = 1
 LARGEST_BYTES: Final = 8 * 1024 * 1024  # 64 GPUs with 100 tenants each are 3 MiB
-
 _MOST_GPUS = 256
 MOST_TENANTS: Final = 1000  # of one GPU
 _MOST_TEXTS = 256
 _LONGEST_TEXT = 2048
 _LARGEST_INTEGER = 2**53 - 1  # what every JSON reader keeps exactly
-
 # No control characters, and none that changes the direction of what stands around it.
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]*\Z"
 Text = Annotated[str, msgspec.Meta(max_length=_LONGEST_TEXT, pattern=_PRINTABLE)]
-Name = Annotated[
-    str, msgspec.Meta(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
-]  # of objects
+# Of objects.
+Name = Annotated[str, msgspec.Meta(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")]
 Word = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9._/-]*\Z")]
 # As long as Kubernetes lets it be: a domain of 253 characters, the slash, and 63. `resourceNames` and a device make it.
 Resource = Annotated[str, msgspec.Meta(max_length=253 + 1 + 63, pattern=r"^[A-Za-z0-9._/-]*\Z")]
@@ -40,7 +37,6 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_INTEGER)]
 Part = Annotated[int, msgspec.Meta(ge=0, le=1000)]  # of `Gpu.parts`
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-
 
 # Of `Gpu.compute_mode`, by NVML's names (nvml.h, nvmlComputeMode_t).
 DEFAULT_MODE: Final = "default"
@@ -230,10 +226,9 @@ def read(content: bytes) -> NodeState:
     try:
         version = _decode_version(content).version
         if version != VERSION:
-            told = f"expected the state of a node in version {VERSION}, got {version}, which is"
-            if version > VERSION:
-                raise NewerStateError(f"{told} newer: use the gpu-share of the node's version")
-            raise NodeStateError(f"{told} older: upgrade the node")
+            which = "newer: use the gpu-share of the node's version" if version > VERSION else "older: upgrade the node"
+            kind = NewerStateError if version > VERSION else NodeStateError
+            raise kind(f"expected the state of a node in version {VERSION}, got {version}, which is {which}")
         return _decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error).replace("`", "")
