@@ -108,7 +108,8 @@ class ShellCommands(ShellTaking):
         self._set_by(line, uncertain)
         for one in chain(line[1:], uncertain):
             self._keep(one)
-        self._fed.update(dict.fromkeys(words.every()[1:] if self._feeds else ()))
+        fed = words.every()[1:] if self._feeds else []
+        self._fed.update(dict.fromkeys(fed[:-1] if fed[-1:] == ["."] else fed))  # a shell's `.` has a file behind it
         if line[0] == "shift":
             self._values.shift()
         if writes_nothing(line):
@@ -227,7 +228,7 @@ class ShellCommands(ShellTaking):
         """Take note of the variables, and the words given to functions and texts, that a program may set."""
         program, passed = call.words.line[0], call.passed.every()
         is_any = UNREAD in program or "alias" in self._functions
-        self._reads_input |= UNREAD in program and self._is_fed
+        self._reads_input |= UNREAD in program.rpartition("/")[2] and self._is_fed
         if has_odd_option(call.words.every()):
             self._find("")
         if program in DECLARING:

@@ -25,7 +25,7 @@ _STEPS_OF_LOOK: Final = 30  # at a text that may be run
 _STEPS_OF_TEXT: Final = 70  # beside those of what is in it
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
-    r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
+    r"[$`;\n]|(?<![\w-])[A-Za-z_]\w*+(?:\[[^]]*\])?\+?=|^\.(?!\S)|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
 )
 _REFERRED = re.compile(r"\$\{?(\w+|@)")
 _ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
