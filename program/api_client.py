@@ -125,12 +125,12 @@ def _showing(settings: client.Configuration, certificate: bytes) -> tuple[ssl.SS
         CredentialError: If it is none.
     """
     contexts = _trusting(settings)
-    with NamedTemporaryFile(prefix="gpu-share-") as file:  # OpenSSL reads keys out of files alone
-        file.write(certificate)
-        file.flush()
-        try:
+    try:
+        with NamedTemporaryFile(prefix="gpu-share-") as file:  # OpenSSL reads keys out of files alone
+            file.write(certificate)
+            file.flush()
             for one in contexts:
                 one.load_cert_chain(file.name, password="")
-        except OSError as error:
-            raise CredentialError(f"the certificate of the user cannot be used: {error}") from None
+    except OSError as error:
+        raise CredentialError(f"the certificate of the user cannot be used: {error}") from None
     return contexts

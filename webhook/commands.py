@@ -1,6 +1,7 @@
 """`gpu-share webhook` and `gpu-share preview`: serve decisions to a cluster, or show them without one."""
 
 import sys
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -120,8 +121,11 @@ def preview(
     from webhook.preview.command import Rules, run
     from webhook.preview.places import PATH
 
-    _check_cluster(click.get_current_context(), cluster=cluster)
-    source = _origin(system, gpu_memory, memory_unit, output)
+    if files.count("-") > 1:
+        raise click.UsageError("standard input can be read once: name - once.")
+    given = _given()
+    _check_cluster(given, cluster=cluster)
+    source = _origin(system, gpu_memory if system or "gpu_memory" in given else "", memory_unit, output)
     if namespace is not None:
         check_namespace(namespace, f"--namespace {namespace}")
     for path in pod_paths:
@@ -175,9 +179,14 @@ def _shown(directory: Path) -> str:
     return str(directory.relative_to(here) if directory.is_relative_to(here) else directory)
 
 
-def _check_cluster(context: click.Context, *, cluster: bool) -> None:
+def _given() -> set[str]:
+    """Name the options on the command line; others may be in the environment."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _check_cluster(given: Container[str], *, cluster: bool) -> None:
     """Reject options that contradict each other."""
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if cluster and "policies" in given:
         raise click.UsageError("--cluster and --policies exclude each other: keep one of them.")
     for name in ("context", "kubeconfig"):

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,11 @@ class Cluster(msgspec.Struct, frozen=True):
             data |= self._data(name)
         context = self.context or self._config("current-context") or "(none)"
         source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
-        with tempfile.TemporaryDirectory() as directory:
-            for name, content in data.items():
-                (Path(directory) / Path(name).name).write_bytes(content)
-            try:
-                return source, PolicyStore(Path(directory)).current
-            except PolicyError as error:
-                place = str(error).replace(directory, _NAME)
-                raise ClusterError(place) from None
+        try:
+            return source, _read(data)
+        except OSError as error:
+            reason = error.strerror or "no temporary directory can be written to"
+            raise ClusterError(f"policies are read from files: {reason}: name a directory by TMPDIR") from None
 
     def namespace(self) -> str:
         """Say in which namespace kubectl makes a pod that names none."""
@@ -157,3 +154,14 @@ def _said(stderr: str) -> str:
 def _others(names: tuple[str, ...]) -> str:
     others = [shorten(name, 100) for name in names if name != POLICIES_CONFIG_MAP]
     return f" and {', '.join(others)}" if others else ""
+
+
+def _read(files: Mapping[str, bytes]) -> PolicySet:
+    """Read policy files as a webhook does."""
+    with tempfile.TemporaryDirectory() as directory:
+        for name, content in files.items():
+            (Path(directory) / Path(name).name).write_bytes(content)
+        try:
+            return PolicyStore(Path(directory)).current
+        except PolicyError as error:
+            raise ClusterError(str(error).replace(directory, _NAME)) from None

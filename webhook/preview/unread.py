@@ -48,9 +48,11 @@ def unknown(
     spec = {key: value for key, value in document.items() if key != "status"}  # which controllers write
     lists = [steps for steps in containers_in(spec) if id(_at(document, steps)) not in known]
     if lists:
-        options = " ".join(dict.fromkeys(f"--pod-path {pattern(_pod_of(steps))}" for steps in lists))
+        options = " ".join(dict.fromkeys(f"--pod-path {pattern(_pod_of(steps))}" for steps in lists if steps[1:]))
         why = "no pod that is known has them" if is_known else "where this kind has its pods is not known"
         what = f"{written(lists[0])} has containers, and {why}: add {options}"
+        if not options:
+            what = "containers is at the top level, where no object has its pods: move it to where they are"
         yield f"{file}:{line_of(node, [*lists[0]])}: {title}: {what}"
     if lists or is_known:
         return

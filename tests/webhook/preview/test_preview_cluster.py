@@ -1,8 +1,10 @@
 """`preview` says whose policies it used, and takes those of a cluster by the user's own kubectl."""
 
+import errno
 import json
 import re
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,3 +183,18 @@ def test_policies_by_the_environment_give_way_to_the_cluster(
     kubectl(config_map(TEAM))
     monkeypatch.setenv("GPU_SHARE_POLICIES", "policies/files")
     assert "denied" in preview(POD, "--cluster", code=1).stdout
+
+
+def test_where_no_file_can_be_written_the_policies_of_a_cluster_are_not_read(
+    kubectl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    kubectl(config_map(TEAM))
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    told = preview(POD, "--cluster", code=2).stderr
+    assert told == (
+        "gpu-share: --cluster: policies are read from files: No usable temporary directory found in ['/tmp']: "
+        "name a directory by TMPDIR\n"
+    )

@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from tests.webhook.commands import preview, run
+from tests.webhook.commands import POD, preview, run
 
 HAMI = """\
 apiVersion: v1
@@ -158,3 +158,13 @@ def test_resources_that_a_template_has_of_its_workflow_are_said_to_be_in_the_way
     assert "spec.templates[0]: granted" not in result.stdout
     if output != "explain":
         assert yaml.safe_load(result.stdout) == yaml.safe_load(IN_DEFAULTS)
+
+
+def test_the_memory_of_a_gpu_in_the_environment_is_of_translations_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_SHARE_PREVIEW_GPU_MEMORY", "40Gi")
+    assert "Pod default/web: granted" in preview(POD).stdout
+    assert "add --from" in preview(POD, "--gpu-memory", "40Gi", code=2).stderr
+
+
+def test_standard_input_is_read_once() -> None:
+    assert "standard input can be read once" in preview(POD, "-", code=2).stderr

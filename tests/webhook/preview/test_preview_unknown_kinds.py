@@ -140,3 +140,22 @@ def test_of_a_kind_whose_pods_a_path_names_the_others_are_said() -> None:
     stderr = preview(more, "--pod-path", "spec.pods.*.template", code=2).stderr
     assert "spec.other.containers has containers" in stderr
     assert stderr.count("--pod-path") == 1
+
+
+@pytest.mark.parametrize("kind", ["Server", "InferenceService"])
+def test_containers_at_the_top_level_are_said_to_be_in_no_place_and_other_objects_are_previewed(kind: str) -> None:
+    text = f"""\
+apiVersion: serving.kserve.io/v1beta1
+kind: {kind}
+metadata: {{name: it}}
+spec: {{predictor: {{model: {{modelFormat: {{name: huggingface}}}}}}}}
+containers:
+- {{name: a, image: x}}
+---
+{POD}"""
+    result = preview(text, code=2)
+    assert result.stderr == (
+        f"gpu-share: standard input:6: {kind} it: containers is at the top level, where no object has its pods: "
+        "move it to where they are\n"
+    )
+    assert "Pod default/web: granted" in result.stdout
