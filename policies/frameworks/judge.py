@@ -41,6 +41,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
 _MARK = re.compile(f"{UNREAD}[\1-\x08]?")
 _FEWEST_BLOCKS: Final = 100  # of LMDeploy's cache, that are more than another program's GPUs
 _LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
+_HOST = re.compile(r"://[^\s/'\"]*+")  # such as the http://vllm:8000 of a probe
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
 
@@ -119,9 +120,11 @@ class Judge:
         return _is_computed(value) or _LARGE.search(value) is not None
 
     def has_name_of(self, framework: Framework) -> bool:
-        """Whether the framework's name stands in the image or on the command line."""
+        """Whether the framework's name stands in the image or on the command line, and not as a host that it calls."""
         if framework.name not in self._may_run:
-            self._may_run[framework.name] = any(framework.name in one for one in self._names)
+            self._may_run[framework.name] = any(
+                framework.name in one and framework.name in _HOST.sub("", one) for one in self._names
+            )
         return self._may_run[framework.name]
 
     def verdict(self, framework: Framework, spelling: Spelling, number: str) -> Verdict:
