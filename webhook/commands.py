@@ -165,7 +165,7 @@ def _of_cluster(context: str, kubeconfig: str, level: str) -> "Rules":
 
     try:
         cluster = Cluster(context, kubeconfig)
-        return Rules(*cluster.policies(), cluster.namespace(), level, cluster.pod_security)
+        return Rules(*cluster.policies(), cluster.namespace(), level, cluster.said_by)
     except ClusterError as error:
         end(f"--cluster: {error}", UNUSABLE)
 

@@ -20,7 +20,7 @@ from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
 from policies.reading.layers import is_namespace
 from policies.reading.store import PolicyStore
-from webhook.preview.pod_security import written_labels
+from webhook.preview.pod_security import Said, said_by_namespaces
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _DEPLOYMENT = f"Deployment {NAMESPACE}/{WEBHOOK_SERVICE}"
@@ -71,14 +71,14 @@ class Cluster(msgspec.Struct, frozen=True):
         found = self._config("view", "--minify", "--output=jsonpath={..namespace}")
         return found if _NAMESPACE.fullmatch(found) else "default"
 
-    def pod_security(self, namespaces: Collection[str]) -> dict[str, str]:
-        """Read what the label of each namespace says, empty without it; those that cannot be read are left out."""
+    def said_by(self, namespaces: Collection[str]) -> dict[str, Said]:
+        """Read what each namespace says of its pods; those that cannot be read are left out."""
         names = sorted(filter(is_namespace, namespaces))  # as files say them: others could be options of kubectl
         if not names:
             return {}
         try:
             ran = self._ran("get", "namespaces", *names, "--output", "json", "--ignore-not-found")
-            return written_labels([json.loads(ran.stdout)])  # which has those that may be read, if others may not
+            return said_by_namespaces([json.loads(ran.stdout)])  # which has those that may be read, if others may not
         except (ClusterError, ValueError):
             return {}
 

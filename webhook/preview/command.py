@@ -8,7 +8,7 @@ import msgspec
 from policies.policy_set import PolicySet
 from webhook.preview.objects import UnreadableError
 from webhook.preview.output import Output, write
-from webhook.preview.pod_security import LabelsOf, PodSecurity
+from webhook.preview.pod_security import PodSecurity, SaidBy
 from webhook.preview.previewed import preview
 from webhook.preview.translated import Origin, translate
 from webhook.preview.workloads import Input, read_input
@@ -21,7 +21,7 @@ class Rules(msgspec.Struct, frozen=True):
     policies: PolicySet
     unwritten: str = "default"  # the namespace of pods without one
     level: str = ""  # that Pod Security enforces, as the user says
-    labels_of: LabelsOf = lambda _: {}
+    said_by: SaidBy = lambda _: {}
 
 
 def run(  # noqa: PLR0913 - what the command line says
@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913 - what the command line says
     if source is not None:
         given = translate(given, source)
     namespaces = {namespace or one.namespace or rules.unwritten for one in given.workloads}
-    security = PodSecurity(rules.level, of_cluster={} if rules.level else rules.labels_of(namespaces))
+    security = PodSecurity(rules.level, of_cluster=rules.said_by(namespaces))
     pods = preview(given, rules.policies, namespace, unwritten=rules.unwritten, security=security)
     unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:

@@ -49,13 +49,15 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
 
 
 def _verdict(one: Previewed) -> str:
+    if one.denied_after:
+        return "denied by the API server"
     match one.decision:
         case Grant():
             return "granted"
         case Denied(_, denials):
             return ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
         case _:
-            return "denied by the API server" if one.denied_after else "untouched"
+            return "untouched"
 
 
 def _diff(pods: list[Previewed]) -> Iterator[str]:

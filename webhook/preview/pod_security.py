@@ -1,22 +1,30 @@
 """
-What Pod Security enforces in the namespaces of the pods: admission goes by it, and no pod says it.
+What namespaces say of their pods: what Pod Security enforces, by which admission goes, and which paths they list.
 
 It is known where the user says it, from Namespaces beside the pods, from a cluster, or from the grant of a stored pod.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from policies.carried_grant import carried_grant
-from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
+from policies.contract import HOST_PATHS_ANNOTATION, POD_SECURITY_LABEL, RESTRICTED_LEVELS
 from policies.errors import quoted
 from policies.grant import Decision, Denied, Grant
 from policies.pod import Pod, slots
 from webhook.preview.shapes import Fields, mapping
 
-LabelsOf = Callable[[Collection[str]], Mapping[str, str]]  # of namespaces: the label, empty for one without it
+
+class Said(NamedTuple):
+    """What a namespace says."""
+
+    level: str = ""  # that Pod Security enforces
+    host_paths: str = ""  # in its annotation
+
+
+SaidBy = Callable[[Collection[str]], Mapping[str, Said]]  # namespaces
 
 _LEVELS = " or ".join(RESTRICTED_LEVELS)
 _NAMED = 3  # namespaces, in one sentence
@@ -26,16 +34,21 @@ class PodSecurity(msgspec.Struct, frozen=True):
     """What is known of it."""
 
     level: str = ""  # of all namespaces, as the user says
-    written: Mapping[str, str] = {}  # the label of each Namespace beside the pods, empty for one without it
-    of_cluster: Mapping[str, str] = {}  # the same, as the cluster has it
+    written: Mapping[str, Said] = {}  # by each Namespace beside the pods
+    of_cluster: Mapping[str, Said] = {}  # by those of the cluster
 
     def restricts(self, namespace: str) -> bool | None:
         """Whether it forbids hostIPC and hostPath volumes in a namespace; None if that is not known."""
-        labels = (self.level, self.written.get(namespace), self.of_cluster.get(namespace))
-        said = next(filter(None, labels), None)
-        if said is not None:
-            return said in RESTRICTED_LEVELS
-        return None if labels[1:] == (None, None) else False
+        said = [one.level for of in (self.written, self.of_cluster) if (one := of.get(namespace)) is not None]
+        level = next(filter(None, (self.level, *said)), None)
+        if level is not None:
+            return level in RESTRICTED_LEVELS
+        return False if said else None
+
+    def host_paths(self, namespace: str) -> str | None:
+        """Return the annotation of a namespace with the paths of the node that it lists; None if that is not known."""
+        said = self.written.get(namespace) or self.of_cluster.get(namespace)
+        return said.host_paths if said is not None else None
 
 
 def restricted_when_stored(pod: Pod) -> bool | None:
@@ -44,13 +57,20 @@ def restricted_when_stored(pod: Pod) -> bool | None:
     return {"node": True, "pod": False}.get(grant.attach) if grant is not None else None
 
 
-def written_labels(documents: Collection[Any]) -> dict[str, str]:
-    """Read the label of each Namespace among objects and lists of them, empty where it has none."""
-    return {
-        mapping(one, "metadata")["name"]: str(mapping(mapping(one, "metadata"), "labels").get(POD_SECURITY_LABEL) or "")
+def said_by_namespaces(documents: Collection[Any]) -> dict[str, Said]:
+    """Read what each Namespace says among objects and lists of them."""
+    every = (
+        mapping(one, "metadata")
         for one in _objects(documents)
         if (one.get("apiVersion"), one.get("kind")) == ("v1", "Namespace")
-        and isinstance(mapping(one, "metadata").get("name"), str)
+    )
+    return {
+        metadata["name"]: Said(
+            str(mapping(metadata, "labels").get(POD_SECURITY_LABEL) or ""),
+            str(mapping(metadata, "annotations").get(HOST_PATHS_ANNOTATION) or ""),
+        )
+        for metadata in every
+        if isinstance(metadata.get("name"), str)
     }
 
 

@@ -17,8 +17,9 @@ from policies.policy_set import PolicySet
 from policies.reasons import reasons
 from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
+from webhook.preview.listed_paths import unlisted
 from webhook.preview.near_resources import near_resources
-from webhook.preview.pod_security import PodSecurity, restricted_when_stored, said_of_both, written_labels
+from webhook.preview.pod_security import PodSecurity, restricted_when_stored, said_by_namespaces, said_of_both
 from webhook.preview.ray import without_gpus
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
@@ -79,7 +80,7 @@ def preview(
 
     What *security* does not know of a namespace, a Namespace in the input may say.
     """
-    security = msgspec.structs.replace(security, written=written_labels(given.documents))
+    security = msgspec.structs.replace(security, written=said_by_namespaces(given.documents))
     return [_preview(one, policies, namespace or one.namespace or unwritten, security) for one in given.workloads]
 
 
@@ -103,14 +104,19 @@ def _preview(workload: Workload, policies: PolicySet, place: str, security: PodS
         otherwise = decide(parsed, place, policies, restricted=True)
         otherwise = None if otherwise == decision else otherwise
     decision, denied_after = _after(decision, parsed, place, policies, is_of_cluster=is_of_cluster)
-    made = operations(parsed, decision) if isinstance(decision, Grant) else []
+    oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
+    if isinstance(decision, Grant) and not is_of_cluster and policies.of(place).policy.mode == "enforce":
+        annotation = security.host_paths(place)
+        if said := unlisted(parsed, place, policies, annotation):
+            denied_after = said if annotation is not None else ""
+            oversights += (said,) if annotation is None else ()
+    made = operations(parsed, decision) if isinstance(decision, Grant) and not denied_after else []
     before = workload.pod if denied_after or isinstance(decision, Denied) else sent
     patched = patch_pod(before, made)
     if sent is not workload.sent:
         patched = _in_order_of(workload.pod, patched)
         made = made if patched != workload.pod else []
     earlier = tuple(earlier_grants(workload.pod, policies.cluster)) if workload.kind == "Pod" else ()
-    oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
     if isinstance(decision, Grant):
         shared = [one.slot.name for one in decision.containers]
         oversights += tuple(without_gpus(workload.document, workload.holder, workload.sent, shared))
