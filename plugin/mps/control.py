@@ -21,13 +21,19 @@ _LARGEST_ANSWER_BYTES = 64 * 1024
 _FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
 _DEAD_WITHIN_SECONDS = 1.0
 _PACE_SECONDS = 0.05  # between two looks whether to wait on
-_NOT_RUN = frozenset({126, 127})  # of the loader, as where a library cannot be mapped, and of shells
+_MOST_PATIENCE = 3  # times that for one question
+# Of the loader, as where a library cannot be mapped, and of shells; and where the node has no memory or threads left.
+_NOT_RUN = frozenset({126, 127, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT})
 _INHERITED = ("PATH", "LD_LIBRARY_PATH")
 
 
 class _Patience(NamedTuple):
-    until: float  # seconds of the clock `monotonic`
+    seconds: float  # for one question
+    deadline: float  # for all, in seconds of the clock `monotonic`
     goes_on: Callable[[], bool]
+
+    def waits(self, since: float) -> bool:
+        return self.goes_on() and time.monotonic() < min(since + self.seconds, self.deadline)
 
 
 class Control:
@@ -44,8 +50,8 @@ class Control:
 
     @contextmanager
     def patient(self, seconds: float, goes_on: Callable[[], bool]) -> Iterator[None]:
-        """Give all questions so many *seconds* together, as long as it *goes_on*, which is asked every now and then."""
-        self._patience = _Patience(time.monotonic() + seconds, goes_on)
+        """Give each question so many *seconds*, as long as it *goes_on*, and all together a few times as many."""
+        self._patience = _Patience(seconds, time.monotonic() + _MOST_PATIENCE * seconds, goes_on)
         try:
             yield
         finally:
@@ -89,8 +95,9 @@ class Control:
             for file in (stdin, stdout, stderr):
                 os.close(file)
         if code is None:
-            raise ControlError(f"{what}: no answer within {timeout_seconds:g} s")
-        if code in _NOT_RUN or code < 0:
+            seconds = self._patience.seconds if self._patience else timeout_seconds
+            raise ControlError(f"{what}: no answer within {seconds:g} s")
+        if code in _NOT_RUN:
             raise NotAskedError(
                 f"{self._program}: cannot be run: {_how_it_ended(code)}: {excerpt(complaint or answer)}"
             )
@@ -136,8 +143,9 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float, patience: "_P
         waiting.register(file, select.POLLIN)
         if patience is None:
             return bool(waiting.poll(seconds * 1000))
+        began = time.monotonic()
         while not waiting.poll(_PACE_SECONDS * 1000):
-            if not patience.goes_on() or time.monotonic() > patience.until:
+            if not patience.waits(began):
                 return False
         return True
     finally:

@@ -2,20 +2,23 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from threading import Event
 
 from plugin.errors import ControlError, MpsError
 from plugin.gpus.gpu import Gpu
+from plugin.mps.answers import ServerState
 from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.in_use import GpusInUse
+from plugin.mps.last_look import last_look
 from plugin.mps.restart_policy import (
     Action,
     Answered,
@@ -41,7 +44,6 @@ from policies.cluster import Cluster
 _log = logging.getLogger(__name__)
 
 _KEPT_WAITING = "clients that say nothing keep it from all others: the log of gpu-share mps says whose they are"
-_SLOW = "it answers, but slower than it should: clients ask it more than it can answer in time"
 _KEPT_RATIO = 0.3  # of a look; more than clients are forgiven for long, or they could keep a daemon that hangs
 _NO_SERVER_STAYS = (
     "its MPS server ends as soon as it is started: end what else uses the GPU (nvidia-smi lists it), and see server.log"
@@ -131,29 +133,25 @@ class DaemonSupervisor:
         if self._daemon.was_moved:
             self._limits.doubt()
         if isinstance(seen, Answered | Unreachable) and seen.servers:
-            self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
-            seen = _with(seen, self._hold_limits(at_most_seconds=self._context.timing.answer))
+            seen = _with(seen, self._hold(seen.servers, at_most_seconds=self._context.timing.answer))
         if isinstance(seen, Unreachable):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
     def _last_look(self, ending: Event) -> Seen:
-        """Look at a daemon before it is ended with the work of containers: what is only slow answers in a minute."""
-        busy = BusyCallers(self._context.container_logs)
-
         def goes_on() -> bool:
-            busy.look(self._daemon.pids)
             self._report(self._status.state, self._status.why)
             return not ending.is_set()
 
-        began_seconds = time.monotonic()
-        with self._daemon.control.patient(self._context.timing.patience, goes_on):
-            seen = self._daemon.look()
-        if isinstance(seen, Answered) and time.monotonic() - began_seconds > self._context.timing.answer:
-            by = busy.most()
-            return Blocked(f"{_SLOW}, most of them of {by}: end it" if by else _SLOW)
-        return seen
+        timing = self._context.timing
+        hold = partial(self._hold, at_most_seconds=timing.patience)
+        return last_look(self._daemon, timing, BusyCallers(self._context.container_logs), goes_on, hold)
+
+    def _hold(self, servers: Mapping[int, ServerState], *, at_most_seconds: float) -> str:
+        """Hold the limits of clients as they should be; says why they may not be so."""
+        self._active = tuple(pid for pid, state in servers.items() if state == "ACTIVE")
+        return self._hold_limits(at_most_seconds=at_most_seconds)
 
     def _left(self, seen: Unreachable) -> Unreachable:
         if not (seen.in_use and self._is_left()):

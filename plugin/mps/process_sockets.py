@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Container, Iterator
 from contextlib import suppress
-from operator import itemgetter
 from pathlib import Path
 
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
@@ -43,17 +42,27 @@ def bound_to(pid: int, names: Container[str], directory: Path) -> dict[str, list
     """
     Open the files that a process has bound sockets to by some of *names*, each for the caller to close.
 
-    Of several by one name the likeliest is first, since a client may have sent the others: one that takes connections,
-    that was bound in *directory*, and that the process has had for longest. What cannot be seen is left out.
+    Of several by one name it is the likeliest, since a client may have sent the others: those that take connections,
+    then those that were bound in *directory*, and first the one that the process has had for longest. What cannot be
+    seen is left out.
     """
-    found: dict[str, list[tuple[bool, bool, int]]] = {}
+    found: dict[str, list[tuple[tuple[bool, bool], int]]] = {}
     with suppress(OSError):
         for one in sockets_of(pid):
             path = _path(one)
             if path.name in names:
                 rank = (not _listens(one), path.parent != directory)
-                found.setdefault(path.name, []).append((*rank, fcntl.ioctl(one, _SIOCUNIXFILE)))
-    return {name: [file for *_, file in sorted(files, key=itemgetter(0, 1))] for name, files in found.items()}
+                found.setdefault(path.name, []).append((rank, fcntl.ioctl(one, _SIOCUNIXFILE)))
+    return {name: _likeliest(files) for name, files in found.items()}
+
+
+def _likeliest(files: list[tuple[tuple[bool, bool], int]]) -> list[int]:
+    """Keep those of the lowest rank, and close the others."""
+    best = min(rank for rank, _ in files)
+    for rank, file in files:
+        if rank != best:
+            os.close(file)
+    return [file for rank, file in files if rank == best]
 
 
 def sockets_of(pid: int) -> Iterator[socket.socket]:

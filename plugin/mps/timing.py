@@ -9,7 +9,7 @@ class Timing:
 
     look: float = 3.0  # between two looks at a daemon
     answer: float = 3.0  # for one command
-    patience: float = 60.0  # for all of a look, before a daemon is ended that containers may have work by
+    patience: float = 60.0  # likewise, before a daemon is ended that containers may have work by
     settle: float = 0.5  # for the server of another user, in which there is none; 0.1 was seen
     start: float = 25.0  # for a daemon, until it listens, or for a server; with its end less than `end`
     quit: float = 10.0  # for a daemon that was told to, until it is gone with its servers

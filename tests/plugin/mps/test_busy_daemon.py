@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -106,23 +107,65 @@ def test_while_it_is_waited_for_its_state_is_fresh_and_an_end_is_not_kept_waitin
 
 def test_of_those_that_are_served_who_is_so_most_of_the_time_is_named(daemon: Daemon, pipes: Path, root: Path) -> None:
     busy = BusyCallers(root / "containers")
-    assert busy.most() == ""
-    with connected(pipes):
-        waits(daemon)
+    assert busy.most() == ("", 0)
+    for count in (1, 2):
+        with connected(pipes):
+            waits(daemon)
+            busy.look(daemon.pids)
+            busy.look(daemon.pids)
+            name, connections = busy.most()
+        assert (name.split()[0], connections) == ("process", count)
+        wait_until(lambda: not _is_busy(daemon))
+    for _ in range(5):
         busy.look(daemon.pids)
-        (name,) = {busy.most()}
-    assert name.startswith("process ")
-    wait_until(lambda: not list(_served(daemon)))
-    busy.look(daemon.pids)
-    assert busy.most() == name
-    busy.look(daemon.pids)
-    assert busy.most() == ""
+    assert busy.most() == ("", 0)
     busy.look([1 << 30])  # it has ended
-    assert busy.most() == ""
+    assert busy.most() == ("", 0)
 
 
-def _served(daemon: Daemon) -> Iterator[str]:
+def _is_busy(daemon: Daemon) -> bool:
     now = BusyCallers(Path("/nowhere"))
     now.look(daemon.pids)
-    if name := now.most():
-        yield name
+    return now.most() != ("", 0)
+
+
+def test_what_a_client_asked_once_and_takes_long_is_no_reason_to_end_it(
+    waiting: DaemonSupervisor, root: Path, standin: StandIn, pipes: Path
+) -> None:
+    with kubelet(root / "kubelet", held("team/a", UUID, vgpus=2)), running(waiting):
+        is_now(waiting, "ready")
+        standin.behave(slow=6)
+        with connected(pipes) as one:
+            one.sendall(b"get_default_active_thread_percentage\n")
+            time.sleep(0.5)
+            standin.behave()
+            is_now(waiting, "failed", "slower than it should: it works for long on what process ")
+            assert ": end it" not in waiting.report.why
+        is_now(waiting, "ready")
+    assert len(standin.starts()) == 1
+
+
+def test_limits_that_were_changed_are_set_again_however_busy_it_is(
+    gpu: Gpu, root: Path, context: SupervisorContext, standin: StandIn, pipes: Path
+) -> None:
+    timing = replace(context.timing, answer=0.5, patience=600.0, limits=0.5, quit=0.1, kill=0.2)
+    tenancy = Tenancy(root / "kubelet", lambda: ["gpu-share.dev/vgpu"])
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=timing, tenancy=tenancy))
+    supervisor.ceiling = Fraction(1, 5)
+    with kubelet(root / "kubelet", held("team/a", UUID, vgpus=2)), running(supervisor):
+        is_now(supervisor, "ready")
+        with talked_to(pipes):
+            standin.behave(slow=0.025)
+            wait_until(lambda: SLOW in supervisor.report.why, timeout_seconds=60)
+            with connected(pipes) as root_in_a_container:
+                root_in_a_container.sendall(b"set_default_device_pinned_mem_limit 0 143771M\n")
+                assert root_in_a_container.recv(100) == b""
+            changed = len(standin.commands())
+            wait_until(
+                lambda: any(
+                    one.startswith("set_default_device_pinned_mem_limit 0 28") for one in standin.commands()[changed:]
+                ),
+                timeout_seconds=60,
+            )
+            assert supervisor.report.state == "failed"
+    assert len(standin.starts()) == 1

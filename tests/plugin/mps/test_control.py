@@ -53,10 +53,18 @@ def test_what_is_no_answer_says_so_in_one_short_line(root: Path, text: str, sent
     assert len(str(raised.value)) < 400
 
 
-@pytest.mark.parametrize("end", ["os._exit(127)", "os._exit(126)", "os.abort()", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "end", ["os._exit(127)", "os._exit(126)", "os.abort()", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"]
+)
 def test_a_program_that_ends_before_it_asks_says_nothing_of_the_daemon(root: Path, end: str) -> None:
     with pytest.raises(NotAskedError, match=r"cannot be run: .*: 'no memory'$"):
         control(root, f"import os; os.write(2, b'no memory'); {end}").ask("get_server_list")
+
+
+def test_a_signal_that_a_daemon_can_cause_is_no_answer_of_it(root: Path) -> None:
+    with pytest.raises(ControlError, match="failed with -14") as raised:
+        control(root, "import os; os.kill(os.getpid(), 14)").ask("get_server_list")
+    assert not isinstance(raised.value, NotAskedError)
 
 
 def test_with_patience_questions_have_longer_together_and_end_with_it(root: Path) -> None:
@@ -65,7 +73,9 @@ def test_with_patience_questions_have_longer_together_and_end_with_it(root: Path
         asked.ask("x")
     with asked.patient(30, lambda: True):
         assert asked.ask("x") == asked.ask("x") == "late\n"
-    with asked.patient(0.3, lambda: True), pytest.raises(ControlError):
+    with asked.patient(0.9, lambda: True):  # for each of them
+        assert asked.ask("x") == asked.ask("x") == "late\n"
+    with asked.patient(0.3, lambda: True), pytest.raises(ControlError, match=r"no answer within 0\.3 s"):
         asked.ask("x")
     with asked.patient(30, lambda: False), pytest.raises(ControlError):
         asked.ask("x")

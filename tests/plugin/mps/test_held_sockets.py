@@ -211,3 +211,25 @@ def test_what_is_held_stays_so_whatever_else_its_daemon_comes_to_have(pipes: Pat
         assert sockets.find([os.getpid()])
     assert (directory / "control").stat().st_ino == (directory / "mine").stat().st_ino
     sockets.release()
+
+
+def test_a_socket_that_is_made_anew_is_held_although_a_client_of_the_first_is_connected_still(
+    pipes: Path, root: Path
+) -> None:
+    (control := pipes / UUID / "control").parent.mkdir()
+    sockets = HeldSockets(pipes / UUID, root / "links")
+    with socket.socket(socket.AF_UNIX) as client, ExitStack() as held:
+        with socket.socket(socket.AF_UNIX) as first:
+            first.bind(str(control))
+            first.listen()
+            sockets.find([os.getpid()])
+            client.connect(str(control))
+            held.enter_context(first.accept()[0])
+        control.unlink()
+        second = held.enter_context(socket.socket(socket.AF_UNIX))
+        second.bind(str(control))
+        second.listen()
+        assert sockets.lost() == ["control"]
+        assert not sockets.find([os.getpid()])
+        assert sockets.lost() == []
+    sockets.release()
