@@ -16,7 +16,7 @@ from policies.nodes import NodeRule
 
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _NONE_YET: Final = not_applicable("none is, as it should be before the installation")
-_PARTITIONED: Final = not_applicable("none is, and the partitions that policies grant need no label")
+_PARTITIONED: Final = not_applicable("none is, and policies grant partitions alone, which need no label")
 _DRA_API: Final = "resource.k8s.io/v1"
 _NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dra-driver-gpu
 
@@ -63,7 +63,7 @@ def labelled(on: Installation) -> Verdict:
     """See that some node is to share its GPUs."""
     if missing := not_listed(on, ALL_NODES):
         return missing
-    if not _some_labelled(on) and _some_partitioned(on):
+    if not _some_labelled(on) and _all_partitioned(on):
         return _PARTITIONED
     told = () if _some_labelled(on) else (f"no node has the label {NODE_LABEL}=true",)
     return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
@@ -92,11 +92,11 @@ def _some_labelled(on: Installation) -> bool:
     return any(one.labelled for one in on.seen.nodes)
 
 
-def _some_partitioned(on: Installation) -> bool:
-    """Whether a node has partitions that policies grant, for which it needs no label."""
-    tables = on.policies.cluster.partitions.values() if on.policies else ()
-    granted = {one.resource for table in tables for one in table}
-    return any(not granted.isdisjoint(node.allocatable) for node in on.seen.others)
+def _all_partitioned(on: Installation) -> bool:
+    """Whether policies grant nothing but partitions, for which no node needs the label."""
+    every = (on.policies.default, *on.policies.namespaces.values()) if on.policies else ()
+    strategies = {one.policy.strategy for one in every if one.policy.enabled and not one.broken}
+    return strategies == {"partition"}
 
 
 def _rules(on: Installation, node: SeenNode) -> tuple[NodeRule, ...]:

@@ -62,7 +62,7 @@ PARTS: Final = (
         says="plugin and MPS run on the nodes",
         page="operations.md#the-mps-daemons",
         judge=on_nodes,
-        absent=lambda on: no_nodes(on) and no_parts(on),
+        absent=lambda on: "" if parts(on.seen, *ON_NODES) else no_nodes(on),
         rests_on=(OUR_PODS, ALL_NODES),
     ),
     Check(

@@ -18,6 +18,9 @@ from policies.contract import WEBHOOK_NAMES
 _IMAGE_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _OF_OUR_WEBHOOK: Final = tuple(f'admission webhook "{name}" denied the request' for name in WEBHOOK_NAMES)
 _OUR_POLICY: Final = f"ValidatingAdmissionPolicy '{CREATED_POLICY}'"  # denies what the webhook was not asked of
+# Kubernetes asks all webhooks that change pods before it validates any.
+_AFTER_ALL_WEBHOOKS: Final = ("violates PodSecurity", "exceeded quota", "failed quota", "ValidatingAdmissionPolicy '")
+_IS_IT_EXEMPT: Final = "is the namespace exempt, or in mode: warn? Try another one, by -n"
 _NOT_FOUND: Final = 404  # of HTTP
 _SOON: Final = timedelta(days=7)
 _PAGE: Final = "troubleshooting.md"
@@ -78,11 +81,14 @@ def answers(on: Installation) -> Verdict:
     if on.attempt.status in SUCCEEDED:
         return warn(
             f"a pod with an invalid share was admitted in namespace {on.attempt.namespace}",
-            hint="is the namespace exempt, or in mode: warn? Try another one, by -n",
+            hint=_IS_IT_EXEMPT,
         )
     if on.attempt.status == _NOT_FOUND:
         return fail(said, hint="name a namespace that there is, by -n")
     if not any(name in on.attempt.message for name in (*WEBHOOK_NAMES, _OUR_POLICY)):
+        if any(text in on.attempt.message for text in _AFTER_ALL_WEBHOOKS):
+            passed = f"the webhook let a pod with an invalid share pass in namespace {on.attempt.namespace}; then"
+            return warn(f"{passed}: {said}", hint=_IS_IT_EXEMPT)
         hint = "it was denied for another reason before, or by others: try a namespace where pods can run, by -n"
         return Verdict(status="unknown", found=(said,), hint=hint)
     return fail(said, hint="read the end of the message: it says why the webhook did not answer")

@@ -266,3 +266,27 @@ def test_before_an_installation_only_the_cluster_and_the_rights_are_looked_at(
     assert ("you may not create daemonsets" in ran.stdout) is not allowed
     assert "Webhook" not in ran.stdout
     assert not [path for path in known.asked if "configmaps" in path or "secrets" in path]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'pods "x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes',
+        'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1',
+        "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'gpu-share-lockdown' with binding 'b' denied request: no",
+    ],
+)
+def test_a_denial_that_comes_after_all_webhooks_says_that_ours_denied_nothing(asked: Asked, message: str) -> None:
+    known = installed()
+    known.posted[_PODS] = status_of(403, message)
+    text = asked(known, "doctor").stdout
+    assert "! it answers the API server" in text
+    assert "the webhook let a pod with an invalid share pass in namespace default; then: " in text
+
+
+def test_without_nodes_no_part_is_said_to_run_on_them(asked: Asked) -> None:
+    known = installed()
+    known.lists["/api/v1/nodes"] = []
+    parts = "/api/v1/namespaces/gpu-share/pods"
+    known.lists[parts] = [one for one in known.lists[parts] if "webhook" in one["metadata"]["name"]]
+    assert "✓ plugin and MPS run on the nodes" not in asked(known, "doctor").stdout

@@ -88,12 +88,24 @@ def test_without_labelled_nodes_a_pod_that_waits_for_partitions_is_not_told_that
     assert "cpu-only" not in text
 
 
-@pytest.mark.parametrize(("resource", "status"), [(SLICED, "not-applicable"), (LARGER, "warning")])
-def test_doctor_wants_no_label_of_nodes_where_a_node_has_the_partitions_that_are_granted(
-    resource: str, status: str
+PARTITIONED = "strategy: partition\npartition: h100\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "status"),
+    [
+        ({"_default": PARTITIONED}, "not-applicable"),
+        ({"_default": PARTITIONED, "off": "enabled: false\n"}, "not-applicable"),
+        ({"_default": PARTITIONED, "team": "strategy: mps\n"}, "warning"),
+        ({"team": PARTITIONED}, "warning"),
+        ({}, "warning"),  # the table alone grants nothing
+    ],
+)
+def test_doctor_wants_no_label_of_nodes_where_policies_grant_partitions_alone(
+    files: dict[str, str], status: str
 ) -> None:
-    unlabelled = parsed(node("mig-1", labelled=False, allocatable={resource: "7"}), Node)
-    table = f"partitions:\n  h100: [{{share: '0.125', resource: {SLICED}}}]\n"
-    on = installation(seen(nodes=(), others=other_nodes([unlabelled], ())), **policies(table))
+    unlabelled = parsed(node("mig-1", labelled=False, allocatable={SLICED: "7"}), Node)
+    table = f"partitions:\n  h100: [{{share: '0.125', resource: {SLICED}}}, {{share: '1', resource: nvidia.com/gpu}}]\n"
+    on = installation(seen(nodes=(), others=other_nodes([unlabelled], ())), **policies(table, **files))
     (found,) = (one for one in findings(on, AFTER) if one.check == "nodes-labelled")
     assert found.status == status
