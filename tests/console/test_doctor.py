@@ -1,8 +1,6 @@
 """`gpu-share doctor` against a stand-in for an API server: what it asks, what it says, and with which exit code."""
 
-import errno
 import json
-import tempfile
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from tests.console.installations import DENIED, ca
-from tests.console.objects import cluster, gpu, part, pod, state
+from tests.console.objects import cluster, gpu, part, state
 from tests.console.stand_in import Object, StandIn, status_of
 from tests.manifests.admission import BASE
 
@@ -50,22 +48,6 @@ def installed() -> StandIn:
     known.raw[_READY] = (200, b"ready\n")
     known.posted[_PODS] = status_of(403, DENIED)
     return known
-
-
-@pytest.mark.parametrize("words", [("doctor",), ("explain", "resnet-0", "-n", "team-vision"), ("top",)])
-def test_where_no_file_can_be_written_policies_are_not_seen(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    def none() -> str:
-        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
-
-    known = installed()
-    known.lists["/api/v1/namespaces/team-vision/pods"] = [pod("resnet-0")]
-    monkeypatch.setattr(tempfile, "gettempdir", none)
-    ran = asked(known, *words)
-    assert ran.exception is None or isinstance(ran.exception, SystemExit)
-    told = "policies are read from files: No usable temporary directory found in ['/tmp']: mount a volume at /tmp"
-    assert (told in ran.output) is (words != ("top",)), ran.output
 
 
 @pytest.mark.parametrize("name", ["gpu-share-policies", "gpu-share-cluster-1"])
@@ -266,27 +248,3 @@ def test_before_an_installation_only_the_cluster_and_the_rights_are_looked_at(
     assert ("you may not create daemonsets" in ran.stdout) is not allowed
     assert "Webhook" not in ran.stdout
     assert not [path for path in known.asked if "configmaps" in path or "secrets" in path]
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        'pods "x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes',
-        'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1',
-        "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'gpu-share-lockdown' with binding 'b' denied request: no",
-    ],
-)
-def test_a_denial_that_comes_after_all_webhooks_says_that_ours_denied_nothing(asked: Asked, message: str) -> None:
-    known = installed()
-    known.posted[_PODS] = status_of(403, message)
-    text = asked(known, "doctor").stdout
-    assert "! it answers the API server" in text
-    assert "the webhook let a pod with an invalid share pass in namespace default; then: " in text
-
-
-def test_without_nodes_no_part_is_said_to_run_on_them(asked: Asked) -> None:
-    known = installed()
-    known.lists["/api/v1/nodes"] = []
-    parts = "/api/v1/namespaces/gpu-share/pods"
-    known.lists[parts] = [one for one in known.lists[parts] if "webhook" in one["metadata"]["name"]]
-    assert "✓ plugin and MPS run on the nodes" not in asked(known, "doctor").stdout

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
@@ -197,34 +195,6 @@ def test_where_nothing_was_seen_no_check_is_in_order() -> None:
 def test_under_time_slicing_a_framework_that_was_told_its_share_keeps_to_it(argument: str, status: str) -> None:
     (found,) = (one for one in findings(of_workloads.sliced(argument), AFTER) if one.check == "within-share")
     assert found.status == status
-
-
-VLLM = "vllm serve m --gpu-memory-utilization=0.2"
-
-
-@pytest.mark.parametrize(
-    ("command", "status"),
-    [
-        (["sh", "-c", f"# start the server\nexec {VLLM}"], "ok"),
-        (["sh", "-c", "sleep 1\n" * 400 + VLLM], "ok"),
-        (["sh", "-c", f"{VLLM} # as\tever"], "ok"),
-        (["sh", "-c", f"# {VLLM}\nexec vllm serve m"], "warning"),
-        ([*VLLM.split(), "--speculative-config", '{"method": "ngram"}'], "ok"),
-        (["echo", "[hello]"], "warning"),
-        (["echo", '{"a": "\u202e"}', "\x00\ud800"], "warning"),
-    ],
-)
-def test_what_a_framework_was_told_is_read_as_it_is_written(command: list[str], status: str) -> None:
-    (found,) = (one for one in findings(of_workloads.sliced(*command), AFTER) if one.check == "within-share")
-    assert found.status == status
-
-
-@settings(max_examples=30)
-@given(st.lists(st.text() | st.from_regex(r"[{\[].*[}\]]"), max_size=4))
-def test_no_argument_keeps_other_checks_from_being_made(arguments: list[str]) -> None:
-    assert [one.check for one in findings(of_workloads.sliced(*arguments), AFTER)] == [
-        one.name for _, checks in AFTER for one in checks
-    ]
 
 
 @pytest.mark.parametrize(
