@@ -1,7 +1,7 @@
 """Pods of other systems among those to preview: `gpu-share preview --from`."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,6 +11,8 @@ from policies.migration.foreign_pods import MIB, System, Translation, translate_
 from policies.migration.hami import Hami
 from policies.pod import Pod
 from policies.quantity import whole
+from webhook.preview.left_over import left_over, objects
+from webhook.preview.shapes import Fields
 from webhook.preview.workloads import Input, Workload, shown_name
 
 _LARGEST_MIB = 1024 * 1024 * 1024  # far above any GPU
@@ -45,10 +47,15 @@ def gpu_memory(text: str) -> int:
 
 def translate(given: Input, source: Origin) -> Input:
     """Translate all pods; those that cannot be are left out, with a sentence in `unknown`."""
-    workloads, undecided = [], []
+    workloads, undecided, looked_at = list[Workload](), list[str](), set[int]()
+    resources = source.system.resources
     for _, of_object in groupby(given.workloads, lambda one: id(one.document)):
         pairs = [(one, translate_pod(one.pod, source.system)) for one in of_object]
-        for (one, made), kept in zip(pairs, _kept(pairs), strict=True):
+        after, kept_of_each = _written(pairs)
+        looked_at.add(id(pairs[0][0].document))
+        if not any(made.undecided for _, made in pairs):
+            undecided += filter(None, [left_over(after, resources)])
+        for (one, made), kept in zip(pairs, kept_of_each, strict=True):
             left = [*made.undecided, *kept]
             if left:
                 title = shown_name(one, one.namespace or "default")
@@ -57,21 +64,26 @@ def translate(given: Input, source: Origin) -> Input:
             one.translated, one.parsed = made.pod, msgspec.convert(made.pod, Pod)
             one.became = tuple(f"From {source.title}: {sentence}." for sentence in made.became)
             workloads.append(one)
+    others = (one for one in objects(given.documents) if id(one) not in looked_at)
+    undecided += filter(None, (left_over(one, resources) for one in others))
     return Input(given.documents, workloads, [*given.unknown, *undecided], given.used_paths)
 
 
-def _kept(pairs: Sequence[tuple[Workload, Translation]]) -> Iterator[list[str]]:
-    """Yield for each pod of one object what of its translation could not be written there, by writing it to a copy."""
+def _written(pairs: Sequence[tuple[Workload, Translation]]) -> tuple[Fields, list[list[str]]]:
+    """Write the translations of one object's pods to a copy; return it, and what of each could not be written there."""
     if all(made.pod == one.pod for one, made in pairs):
-        yield from ([] for _ in pairs)
-        return
+        return pairs[0][0].document, [[] for _ in pairs]
     copies = copy.deepcopy([(one.document, one.holder) for one, _ in pairs])
+    left = []
     for (one, made), (document, holder) in zip(pairs, copies, strict=True):
         scratch = msgspec.structs.replace(one, document=document, holder=holder)
         is_written = not made.undecided and made.pod != one.pod
         fields = scratch.replace_pod(copy.deepcopy(made.pod)).kept if is_written else []
-        yield [
-            f"{field} of its pod would stay, as another place in the {one.kind} sets it too: "
-            "write it where the pod stands"
-            for field in fields
-        ]
+        left.append(
+            [
+                f"{field} of its pod would stay, as another place in the {one.kind} sets it too: "
+                "write it where the pod stands"
+                for field in fields
+            ]
+        )
+    return copies[0][0], left

@@ -168,3 +168,34 @@ def test_the_memory_of_a_gpu_in_the_environment_is_of_translations_alone(monkeyp
 
 def test_standard_input_is_read_once() -> None:
     assert "standard input can be read once" in preview(POD, "-", code=2).stderr
+
+
+LEFT = {
+    "a kind that is not known": (
+        "apiVersion: a/v1\nkind: Server\nmetadata: {name: s}\nspec: {resources: {limits: {nvidia.com/gpumem: 20000}}}\n",
+        "Server s: spec.resources.limits has nvidia.com/gpumem, which is in no pod that is known",
+    ),
+    "a quota": (
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {limits.nvidia.com/gpumem: 8000}}\n",
+        "ResourceQuota q: spec.hard has limits.nvidia.com/gpumem, which is in no pod that is known",
+    ),
+    "beside the pods of an object": (
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: v}\n"
+        "spec:\n  runPolicy: {schedulingPolicy: {minResources: {nvidia.com/gpu: 2}}}\n"
+        "  pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: x, "
+        "resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}]}}}}\n",
+        "PyTorchJob v: spec.runPolicy.schedulingPolicy.minResources has nvidia.com/gpu, which is in no pod",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), LEFT.values(), ids=LEFT)
+def test_what_of_the_other_systems_resources_stays_is_named(text: str, said: str) -> None:
+    told = preview(text, "--from", "hami", "--gpu-memory", "40Gi", "-o", "translated", code=2).stderr
+    assert f"gpu-share: {said}" in told
+    assert told.count("which is in no pod") == 1
+
+
+def test_what_the_status_of_an_object_says_of_them_is_nobodys_to_write() -> None:
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {nvidia.com/gpu: '8'}}\n"
+    assert "which is in no pod" not in preview(node, "--from", "hami", "-o", "translated").stderr
