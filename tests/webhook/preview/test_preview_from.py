@@ -172,7 +172,7 @@ def test_standard_input_is_read_once() -> None:
 
 LEFT = {
     "a kind that is not known": (
-        "apiVersion: a/v1\nkind: Server\nmetadata: {name: s}\nspec: {resources: {limits: {nvidia.com/gpumem: 20000}}}\n",
+        "apiVersion: a/v1\nkind: Server\nmetadata: {name: s}\nspec: {resources: {limits: {nvidia.com/gpumem: 2}}}\n",
         "Server s: spec.resources.limits has nvidia.com/gpumem, which is in no pod that is known",
     ),
     "a quota": (
@@ -180,10 +180,19 @@ LEFT = {
         "ResourceQuota q: spec.hard has limits.nvidia.com/gpumem, which is in no pod that is known",
     ),
     "beside the pods of an object": (
-        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: v}\n"
-        "spec:\n  runPolicy: {schedulingPolicy: {minResources: {nvidia.com/gpu: 2}}}\n"
-        "  pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: x, "
-        "resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}]}}}}\n",
+        """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: v}
+spec:
+  runPolicy: {schedulingPolicy: {minResources: {nvidia.com/gpu: 2}}}
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - {name: pytorch, image: x, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}
+""",
         "PyTorchJob v: spec.runPolicy.schedulingPolicy.minResources has nvidia.com/gpu, which is in no pod",
     ),
 }
