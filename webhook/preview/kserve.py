@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from webhook.preview.places import is_request
 from webhook.preview.shapes import Fields, Inline, mapping
 
 _MODELS = ("model", "huggingface", "triton", "tensorflow", "pytorch", "onnx", "sklearn", "xgboost", "lightgbm", "pmml",
@@ -37,7 +38,8 @@ class ServingComponent(Inline):
             own = holder["containers"][0]
             named = {**first, "name": own["name"]} if "name" in own else _without_name(first)
             after = {**after, "spec": {**after["spec"], "containers": [named, *others]}}
-        return super().put_back(document, holder, before, after)
+        said = _without_place(document, before, after) if _is_of_workers(document, holder) else []
+        return [*said, *super().put_back(document, holder, before, after)]
 
     def _renames(self, document: Fields, holder: Fields) -> bool:
         """Whether KServe gives the first container its name: of a predictor where there is no other, or it has none."""
@@ -72,3 +74,15 @@ def _is_of_workers(document: Fields, holder: Fields) -> bool:
 
 def _without_name(container: Fields) -> dict[str, Any]:
     return {key: value for key, value in container.items() if key != "name"}
+
+
+def _without_place(document: Fields, before: Fields, after: Fields) -> list[str]:
+    """Say which requests of a pod of workers its predictor would have to make: KServe gives them no others."""
+    made, was = (one["metadata"]["annotations"] for one in (after, before))
+    own = mapping(_predictor(document), "annotations")
+    return [
+        f'{key}: "{text}" has no place: KServe gives workers the annotations of their predictor, where it is '
+        f"{own.get(key) or 'not there'}: have both ask for the same"
+        for key, text in made.items()
+        if is_request(key) and was.get(key) != text != own.get(key)
+    ]

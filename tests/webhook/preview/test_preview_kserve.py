@@ -104,3 +104,23 @@ def test_a_share_on_a_runtime_itself_reaches_no_pod() -> None:
     result = preview(lost).stdout
     assert "gpu-share is on the ClusterServingRuntime; move it to spec.annotations" in result
     assert "ClusterServingRuntime default/it, spec: untouched" in result
+
+
+@pytest.mark.parametrize(("memory", "is_said"), [(8000, False), (20000, True)])
+def test_workers_of_another_share_than_their_predictor_are_said_to_have_no_place_for_it(
+    memory: int, *, is_said: bool
+) -> None:
+    text = f"""\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {{name: m}}
+spec:
+  predictor:
+    model: {{modelFormat: {{name: huggingface}}, resources: {{limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}}}}
+    workerSpec:
+      containers:
+      - {{name: worker-container, resources: {{limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: {memory}}}}}}}
+"""
+    told = preview(text, "--from", "hami", "--gpu-memory", "40Gi", "-o", "translated").stderr
+    said = 'gpu-share: "0.489" has no place: KServe gives workers the annotations of their predictor, where it is 0.196'
+    assert (said in told) is is_said
