@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 from yaml.composer import Composer
@@ -12,7 +12,7 @@ from policies.errors import GpuShareError, quoted
 from policies.reading.document import DocumentError, events
 from policies.reading.syntax import syntax_fault
 from webhook.preview.json_texts import as_yaml
-from webhook.preview.plain_values import DEEPEST, MERGE, key_text, plain_tag, plain_value
+from webhook.preview.plain_values import DEEPEST, MERGE, STRING, key_text, plain_tag, plain_value
 
 LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
@@ -47,8 +47,8 @@ class _Loader(_AsApiMachinery, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  
     pass
 
 
-class _AnchorsAgain(_AsApiMachinery, Composer, Resolver):
-    """Lets a later anchor take the place of one of the same name, as YAML says and PyYAML does not."""
+class _AsYamlSays(_AsApiMachinery, Composer, Resolver):
+    """Does what PyYAML does not: a later anchor replaces one of its name, and the tag `!` makes a scalar a string."""
 
     def __init__(self, found: Iterator[yaml.Event]) -> None:
         Composer.__init__(self)
@@ -61,6 +61,8 @@ class _AnchorsAgain(_AsApiMachinery, Composer, Resolver):
 
     def get_event(self) -> yaml.Event | None:
         event, self._next = self._next, next(self._found, None)
+        if _is_tagged_string(event):
+            event.tag = STRING
         return event
 
     def check_event(self, *kinds: type[yaml.Event]) -> bool:
@@ -119,11 +121,11 @@ def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
 
 def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
-        has_twins = False
+        is_special = False
         anchors: set[str] = set()
         for event in _events(text):
-            has_twins |= _is_twin(event, anchors)
-        return [*(_AnchorsAgain(_events(text)).documents() if has_twins else yaml.compose_all(text, Loader=_Loader))]
+            is_special |= _is_twin(event, anchors) or _is_tagged_string(event)
+        return [*(_AsYamlSays(_events(text)).documents() if is_special else yaml.compose_all(text, Loader=_Loader))]
     except DocumentError as error:
         raise _unreadable(text, file, error.line, error.message) from None
     except yaml.YAMLError as error:
@@ -132,6 +134,10 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
 
 def _events(text: str) -> Iterator[yaml.Event]:
     return events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES, deepest=DEEPEST, may_say_version=True)
+
+
+def _is_tagged_string(event: yaml.Event | None) -> TypeGuard[yaml.ScalarEvent]:
+    return isinstance(event, yaml.ScalarEvent) and event.tag == "!"
 
 
 def _is_twin(event: yaml.Event, anchors: set[str]) -> bool:

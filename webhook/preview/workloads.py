@@ -112,7 +112,18 @@ def _objects(document: Any, node: yaml.Node, file: str) -> Iterator[tuple[Fields
         raise UnreadableError(file, line, "items: expected a list of objects: correct it")
     for index, item in enumerate(items):
         found = child(inner, index) if inner else None
+        _name_kind(item, document)
         yield from _objects(item, found or node, file)
+
+
+def _name_kind(item: Any, document: Fields) -> None:
+    """Give an item of a typed list the list's kind if it says none, as the API's own lists do not and kubectl does."""
+    kind = document["kind"].removesuffix("List")
+    if not kind or not isinstance(item, dict) or item.get("kind"):
+        return
+    own = {name: value for name, value in item.items() if name not in ("apiVersion", "kind")}
+    item.clear()
+    item.update({"apiVersion": document.get("apiVersion") or "", "kind": kind, **own})
 
 
 def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequence[str], read: Input) -> None:

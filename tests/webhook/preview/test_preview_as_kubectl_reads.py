@@ -91,3 +91,21 @@ def test_json_behind_a_byte_order_mark_is_json() -> None:
     one = {**pod, "metadata": {"name": "a", "annotations": {"says": "\U0001f600"}}}
     text = f"\ufeff{json.dumps(one)}\n{json.dumps({**pod, 'metadata': {'name': 'b'}})}"
     assert preview(text).stdout.count("Pod default/") == 2
+
+
+def test_items_of_a_typed_list_have_its_kind() -> None:
+    items = [{name: value for name, value in one.items() if name in ("metadata", "spec")} for one in (SMALL, SECOND)]
+    typed = {"apiVersion": "v1", "kind": "PodList", "items": items}
+    assert titles(json.dumps(typed)) == BOTH
+    assert [one["kind"] for one in made(json.dumps(typed))["items"]] == ["Pod", "Pod"]
+    assert "kind" in unreadable(json.dumps({**typed, "kind": "List"}))
+
+
+@pytest.mark.parametrize(("written", "text"), [("! 0.2", "0.2"), ("! 0755", "0755"), ("! ~", "~")])
+def test_the_tag_without_a_name_makes_a_string(written: str, text: str) -> None:
+    args = made(POD + f"    args: [{written}, b]\n")["spec"]["containers"][0]["args"][:2]
+    assert args == [text, "b"]
+
+
+def test_a_share_can_have_the_tag_without_a_name() -> None:
+    assert titles(POD.replace('"0.2"', "! 0.2")) == {"Pod default/web": "granted"}
