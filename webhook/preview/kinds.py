@@ -11,6 +11,7 @@ from webhook.preview.knative import KnativeTemplate
 from webhook.preview.kserve import ServingComponent, ServingRuntime
 from webhook.preview.ray import RayTemplate
 from webhook.preview.shapes import Shape, Template, TemplateOfObject
+from webhook.preview.stateful import StatefulTemplate
 from webhook.preview.volcano import VolcanoTask
 
 
@@ -78,14 +79,13 @@ def _training(field: str) -> Known:
 _BUILT_IN = {
     "Pod": "",
     "PodTemplate": "template",
-    **dict.fromkeys(
-        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"), "spec.template"
-    ),
+    **dict.fromkeys(("Deployment", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"), "spec.template"),
     "CronJob": "spec.jobTemplate.spec.template",
 }
 
 _KNOWN: dict[tuple[str, str], Known] = {
     **{(group, kind): Known((path,), _KUBERNETES) for kind, path in _BUILT_IN.items() for group in _GROUPS},
+    **{(group, "StatefulSet"): Known(("spec.template",), _KUBERNETES, StatefulTemplate()) for group in _GROUPS},
     ("ray.io", "RayCluster"): Known(_ray(), _RAY, _RAY_POD),
     ("ray.io", "RayJob"): Known((*_ray("rayClusterSpec"), "spec.submitterPodTemplate"), _RAY, _RAY_POD),
     ("ray.io", "RayService"): Known(_ray("rayClusterConfig"), _RAY, _RAY_POD),

@@ -106,3 +106,21 @@ class VolcanoJob(AnyObject, frozen=True):
     """What a Volcano Job says for all its tasks."""
 
     spec: _VolcanoSpec | None = None
+
+
+class _ClaimTemplate(Part, frozen=True):
+    """A claim that each pod of a StatefulSet gets."""
+
+    metadata: OwnMetadata | None = None
+
+
+class _StatefulSpec(Part, frozen=True):
+    """Of a StatefulSet."""
+
+    volume_claim_templates: list[_ClaimTemplate] | None = None
+
+
+class StatefulSet(AnyObject, frozen=True):
+    """What a StatefulSet says of its pods beside their template."""
+
+    spec: _StatefulSpec | None = None
