@@ -16,6 +16,7 @@ from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
 from policies.frameworks.shell.names import RUN_BY_SHELLS
+from policies.frameworks.shell.pipes import reads_alone
 from policies.frameworks.shell.plain_words import BETWEEN
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import (
@@ -106,7 +107,7 @@ class UnreadWords(ShellCommands):
             self._functions.add("alias" if UNREAD in name or name.startswith("command_not_found_") else name)
         self._open_functions |= script.open_functions
         self._loose_functions |= script.functions if self._depth != self._runs else set()
-        self._is_fed |= script.pipes or any(one.reads_file or one.reads for one in script.commands)
+        self._is_fed |= script.pipes or any(map(self._may_feed, script.commands))
         self._values.own(one.name for command in script.commands if keeps(command) for one in command.sets)
         self._begin()
         written = ""
@@ -116,6 +117,11 @@ class UnreadWords(ShellCommands):
             if mark and (not command.is_piped or command.redirects or duplicates):
                 written = mark if written in ("", mark) else ANYTHING
         return written
+
+    def _may_feed(self, command: Command) -> bool:
+        """Whether something that is no tool may read what a command gets from a file, a text or a pipe."""
+        is_of_tool = reads_alone(command) and self._tool(command.program)
+        return bool(command.reads_file or command.reads or (command.reads_pipe and not is_of_tool))
 
     def _substituted(self, script: Script) -> str:
         """Look at commands whose variables stay with them; returns a mark for what they write."""
@@ -157,6 +163,7 @@ class UnreadWords(ShellCommands):
                     self._say(text, is_certain=False)
         set_by_it, kept = self._sets_of(command) if command.sets or command.arrays else (set(), set())
         call = self._call(command)
+        self._is_fed |= command.reads_pipe and not self._tool_behind(call.words)
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
             self._values.settle(set_by_it - kept)
         bodies: list[str] = []

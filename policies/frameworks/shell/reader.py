@@ -11,6 +11,7 @@ from typing import Final
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.builtins import DECLARING, written
+from policies.frameworks.shell.pipes import Pipes
 from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.redirections import REDIRECTION, RedirectionReader
 from policies.frameworks.shell.script import Assignment, Command, Elements, Literal, Script, Word
@@ -23,7 +24,6 @@ _SKIPPED = re.compile(rf"{BLANK.pattern}|#[^\n]*")
 _SKIPPING: Final = " \t\\#"  # with which that begins
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 _ENDING: Final = "\n;&|"  # with which an operator begins
-_PIPES = frozenset({"|", "|&"})
 # Dash joins names and operators at such an end of a line, and bash does not.
 _ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
@@ -53,6 +53,7 @@ class Reader(RedirectionReader):
         """Read *text*, in which *count* counts the tokens."""
         super().__init__(text, count, depth, is_bash=is_bash)
         self._must_end = False  # behind &>, where dash ends the command
+        self._pipes = Pipes()
 
     def read(self) -> Script:
         """
@@ -119,15 +120,15 @@ class Reader(RedirectionReader):
     def _end(self, operator: str = "") -> None:
         if operator == "\n" and self._defined:  # whose body is in the next line, of the same command
             return
-        now, is_piped, nest = self._command, operator in _PIPES, self._nested_in()
-        self._script.pipes |= is_piped
+        now, nest = self._command, self._nested_in()
         is_empty = now.is_empty
+        self._script.pipes |= self._pipes.follow(now, operator, nest, is_empty=is_empty)
         now.is_call = self._definitions.follow(now, operator, nest, is_empty=is_empty)
         now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions, is_empty=is_empty)
         if not is_empty:
             self._count(_TOKENS_OF_COMMAND)
-            now.is_piped, now.within = is_piped, self._stands_in()
-            now.feeds = is_piped or nest > 0 or self._depth > 0
+            now.within = self._stands_in()
+            now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
         self._command = Command()
         self._begun = self._must_end = False

@@ -89,6 +89,7 @@ class Command:
     reads_file: bool = False
     calculates: bool = False  # arithmetic, or an index
     is_piped: bool = False  # what it writes is read by the next one
+    reads_pipe: bool = False  # what the one before it writes
     feeds: bool = False  # what it writes may be read by another one
     is_call: bool = False  # of a function that the text has defined by then
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
@@ -117,5 +118,5 @@ class Script:
 
     commands: list[Command] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
-    pipes: bool = False  # something reads what another one writes
+    pipes: bool = False  # more than one command reads what another one writes
     open_functions: set[str] = field(default_factory=set)  # those of them whose body is not in braces
