@@ -16,11 +16,15 @@ _SOURCE = Path(__file__).with_name("fake_nvml.c")
 _COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
-def build(directory: Path, *options: str) -> Path:
+def compiler() -> str:
     if _COMPILER is None:
-        pytest.skip("no C compiler: the NVML bindings have nothing to load")
+        pytest.skip("no C compiler: the NVML bindings have nothing to load, and there is no MPS control")
+    return _COMPILER
+
+
+def build(directory: Path, *options: str) -> Path:
     library = directory / "libnvidia-ml.so.1"
-    command = [_COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", *options, "-o", str(library), str(_SOURCE)]
+    command = [compiler(), "-Wall", "-Werror", "-shared", "-fPIC", *options, "-o", str(library), str(_SOURCE)]
     subprocess.run(command, check=True)
     return library
 

@@ -1,41 +1,31 @@
 """A nvidia-cuda-mps-control of our own, which can be told to fail in every way that matters."""
 
+import atexit
+import functools
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from plugin.mps.processes import Holder, holders
 from plugin.state_files import write_atomically
+from tests.plugin.nvml_library import compiler
 
-# With -d a daemon that holds real sockets; else a command for it, read from stdin. What it does is read from the file
-# `behaviour` at every step; what it was asked goes to the file `journal`.
-_CONTROL = """\
+# The daemon, which holds real sockets. What it does is read from the file `behaviour` at every step; what it was asked
+# goes to the file `journal`.
+_DAEMON = """\
 #!{python} -ISs
-import _socket, posix, sys
+import json, os, signal, socket, sys, time
 
-def client():
-    # With few imports: there are many of these.
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        connection.connect(posix.environ[b"CUDA_MPS_PIPE_DIRECTORY"] + b"/control")
-    except OSError:
-        sys.exit("Cannot find MPS control daemon process")
-    connection.sendall(sys.stdin.buffer.read())
-    while data := connection.recv(1 << 16):
-        posix.write(1, data)
-
-if "-d" not in sys.argv:
-    client()
-    sys.exit()
-
-import json, os, signal, socket, time
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PIPE = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "")
 GPU = os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
@@ -178,6 +168,16 @@ signal.pause()
 """
 
 
+@functools.cache
+def _client() -> Path:
+    """Build what is started for each command, once."""
+    directory = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))  # where the tests' own directories are
+    atexit.register(shutil.rmtree, directory)
+    source = Path(__file__).with_name("standin_client.c")
+    subprocess.run([compiler(), "-O", "-Wall", "-Werror", "-o", directory / "client", source], check=True)
+    return directory / "client"
+
+
 class StandIn:
     """The program, what it is told, and what is left of it."""
 
@@ -185,7 +185,10 @@ class StandIn:
         directory.mkdir()
         self._directory = directory
         self.program = directory / "nvidia-cuda-mps-control"
-        for path, text in ((self.program, _CONTROL), (directory / "nvidia-cuda-mps-server", _SERVER)):
+        self.program.hardlink_to(_client())
+        (directory / "daemon").mkdir()
+        self.daemon = directory / "daemon" / self.program.name
+        for path, text in ((self.daemon, _DAEMON), (directory / "nvidia-cuda-mps-server", _SERVER)):
             path.write_text(text.format(python=sys.executable))
             path.chmod(0o755)
         self.behave()
@@ -193,6 +196,18 @@ class StandIn:
     def behave(self, **behaviour: Any) -> None:
         """Do from now on what the keywords say, and otherwise what is right."""
         write_atomically(self._directory / "behaviour", json.dumps(behaviour).encode())
+
+    def begins_with(self, lines: str) -> None:
+        """Do in the program, at each command, what *lines* of Python say, and then go on."""
+        client = self.program.with_name("client")
+        client.hardlink_to(_client())
+        changed = self.program.with_name("changed")  # where nobody runs it while it is written
+        changed.write_text(
+            f"#!{sys.executable} -ISs\nimport os, sys\nif '-d' not in sys.argv:\n{indent(lines, '    ')}\n"
+            f"os.execv('{client}', sys.argv)\n"
+        )
+        changed.chmod(0o755)
+        changed.replace(self.program)
 
     def starts(self) -> list[dict[str, Any]]:
         return [entry for entry in self._journal() if "start" in entry]

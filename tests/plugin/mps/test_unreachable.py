@@ -100,12 +100,10 @@ def test_a_ceiling_that_a_tenant_raises_is_set_again_although_he_has_taken_the_s
 def test_a_daemon_of_a_gpu_that_is_held_lives_on_whichever_socket_the_program_connects_to(
     bench: Bench, start: Start, name: str
 ) -> None:
-    program = bench.standin.program
-    program.write_text(
-        program.read_text()
-        .replace('b"/control"', f'b"/{name}"')
-        .replace("control, _ = listen", "control, _ = listen" if name == "control" else "_, control = listen")
-    )
+    bench.standin.begins_with(f"os.environ['STANDIN_SOCKET'] = '{name}'")
+    listens = "control, _ = listen" if name == "control" else "_, control = listen"
+    daemon = bench.standin.daemon
+    daemon.write_text(daemon.read_text().replace("control, _ = listen", listens))
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
         start()
         bench.is_now("ready", A, B)
@@ -120,9 +118,7 @@ def test_a_daemon_of_a_gpu_that_is_held_lives_on_whichever_socket_the_program_co
 def test_a_daemon_lives_on_where_the_program_does_not_ask_by_links_to_its_sockets(
     bench: Bench, start: Start, code: int
 ) -> None:
-    program = bench.standin.program
-    only_pipes = f'if b"/sockets" in posix.environ[b"CUDA_MPS_PIPE_DIRECTORY"]: sys.exit({code})\n'
-    program.write_text(program.read_text().replace("    client()\n", f"    {only_pipes}    client()\n"))
+    bench.standin.begins_with(f"if '/sockets' in os.environ['CUDA_MPS_PIPE_DIRECTORY']: sys.exit({code})")
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=2)):
         start()
         bench.is_now("ready", A, B)
