@@ -1,5 +1,6 @@
 """Evaluate match conditions and admission policies of the manifests as the API server does: their CEL, over pods."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -47,6 +48,8 @@ _FUNCTIONS: Final[dict[str, Any]] = {
     "sum": sum,
     "join": lambda parts, between: between.join(parts),
 }
+_NAME: Final = re.compile(r"[A-Za-z]\w*")
+_VARIABLE: Final = re.compile(r"\bvariables\.(\w+)")
 _NAMESPACE: Final[Object] = {"metadata": {"name": "team"}}
 
 
@@ -58,13 +61,30 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+class Expression:
+    """One expression, which is given only what it names: all of a pod is long to hand over."""
+
+    def __init__(self, text: str) -> None:
+        self._program = cel.compile(text)
+        self._names = set(_NAME.findall(text))
+        self._variables = set(_VARIABLE.findall(text))
+
+    def value(self, given: Object) -> Any:
+        """Compute it with what is *given* by name."""
+        context = _FUNCTIONS | {name: value for name, value in given.items() if name in self._names}
+        if "variables" in context:
+            held = context["variables"]
+            context["variables"] = {name: value for name, value in held.items() if name in self._variables}
+        return self._program.execute(context)
+
+
 @dataclass(frozen=True)
 class Expressions:
     """The match conditions of a webhook or a policy, and the variables and validations of a policy."""
 
-    conditions: dict[str, Any]
-    variables: dict[str, Any] = field(default_factory=dict)
-    validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, message
+    conditions: dict[str, Expression]
+    variables: dict[str, Expression] = field(default_factory=dict)
+    validations: list[tuple[Expression, Expression | str]] = field(default_factory=list)  # and its message
 
     def matches(
         self,
@@ -76,8 +96,8 @@ class Expressions:
     ) -> bool:
         """Whether *pod*, or another object, meets the match conditions."""
         request = request or {"userInfo": {"groups": list(groups)}}
-        context = _FUNCTIONS | {"object": pod, "oldObject": old, "request": request}
-        return all(_truth(condition.execute(context)) for condition in self.conditions.values())
+        given = {"object": pod, "oldObject": old, "request": request}
+        return all(_truth(condition.value(given)) for condition in self.conditions.values())
 
     def denials(
         self,
@@ -90,14 +110,15 @@ class Expressions:
         """Return the messages with which *pod* is denied; none if it is admitted, or does not match."""
         if not self.matches(pod, old, request=request):
             return []
-        context: dict[str, Any] = _FUNCTIONS | {"object": pod, "oldObject": old, "variables": {}}
-        context |= {"namespaceObject": namespace, "request": request or {}}
+        variables: Object = {}
+        given: Object = {"object": pod, "oldObject": old, "variables": variables}
+        given |= {"namespaceObject": namespace, "request": request or {}}
         for name, expression in self.variables.items():
-            context["variables"][name] = expression.execute(context)
+            variables[name] = expression.value(given)
         return [
-            str(text.execute(context)) if isinstance(text, cel.Program) else text
+            str(text.value(given)) if isinstance(text, Expression) else text
             for expression, text in self.validations
-            if not _truth(expression.execute(context))
+            if not _truth(expression.value(given))
         ]
 
 
@@ -120,11 +141,11 @@ def policy(objects: list[Object], name: str = "gpu-share") -> Expressions:
     spec = policy_spec(objects, name)
     return Expressions(
         _conditions(spec.get("matchConditions", [])),
-        {one["name"]: cel.compile(one["expression"]) for one in spec.get("variables", [])},
+        {one["name"]: Expression(one["expression"]) for one in spec.get("variables", [])},
         [
             (
-                cel.compile(one["expression"]),
-                cel.compile(one["messageExpression"]) if "messageExpression" in one else one["message"],
+                Expression(one["expression"]),
+                Expression(one["messageExpression"]) if "messageExpression" in one else one["message"],
             )
             for one in spec["validations"]
         ],
@@ -139,8 +160,8 @@ def policy_spec(objects: list[Object], name: str = "gpu-share") -> Object:
     return spec
 
 
-def _conditions(listed: list[dict[str, str]]) -> dict[str, Any]:
-    return {one["name"]: cel.compile(one["expression"]) for one in listed}
+def _conditions(listed: list[dict[str, str]]) -> dict[str, Expression]:
+    return {one["name"]: Expression(one["expression"]) for one in listed}
 
 
 def selects(selector: Object, labels: dict[str, str]) -> bool:

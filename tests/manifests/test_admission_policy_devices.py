@@ -71,8 +71,8 @@ EVERY_KEY = KEYS | st.sampled_from([*ANNOTATIONS, *HARMLESS_ANNOTATIONS, *RESOUR
 
 def variable(name: str, of: str) -> Any:
     """What a variable of a policy says where it depends on nothing."""
-    (expression,) = (program for found, program in policy(BASE, of).variables.items() if found == name)
-    return expression.execute({})
+    (expression,) = (one for found, one in policy(BASE, of).variables.items() if found == name)
+    return expression.value({})
 
 
 @pytest.mark.parametrize("of", ["gpu-share", "gpu-share-changes"])

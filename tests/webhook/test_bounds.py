@@ -61,9 +61,8 @@ def test_an_answer_is_within_its_bounds(on: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize("by", RULES)
 def test_four_times_the_bytes_are_four_times_the_steps_at_most(by: Any) -> None:
     """Steps are calls of functions, in Python and in C: a number that is the same on every machine."""
-    for (name, on), (_, larger) in zip(worst_pods(SIZE // 2), worst_pods(2 * SIZE), strict=True):
-        for one in (on, larger):
-            answered(one, by)  # patterns are made once for a process
+    for (name, on), (_, larger) in zip(worst_pods(3 * SIZE // 8), worst_pods(3 * SIZE // 2), strict=True):
+        answered(larger, by)  # patterns are made once for a process
         assert _steps(larger, by) <= 4.5 * _steps(on, by) + 2000, name
 
 
@@ -108,10 +107,10 @@ def _cpu_seconds(body: bytes, by: Any) -> float:
 
 @pytest.mark.parametrize("by", RULES)
 def test_a_review_takes_at_most_twenty_times_its_body_in_memory(by: Any) -> None:
-    for name, on in worst_pods(4 * SIZE):
-        for called in (call(on), debugged(on)):
-            body = json.dumps(called, separators=(",", ":")).encode()
-            assert _peak(body, by) <= 20 * len(body) + 768 * 1024, name
+    for number, (name, on) in enumerate(worst_pods(4 * SIZE)):
+        called = debugged(on) if number % 4 == 0 else call(on)
+        body = json.dumps(called, separators=(",", ":")).encode()
+        assert _peak(body, by) <= 20 * len(body) + 768 * 1024, name
 
 
 def _peak(body: bytes, by: Any) -> int:
