@@ -115,7 +115,7 @@ def preview(
 
     Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read or
     an object with containers is of a kind that is not known (name the place of its pods by --pod-path), or a pod cannot
-    be translated.
+    be translated, or written where its kind takes no annotations.
     """
     from policies.commands import check_namespace, loaded
     from webhook.preview.command import Rules, run

@@ -21,7 +21,7 @@ def read_nodes(text: str, file: str, configurations: Collection[str]) -> dict[st
     Read the configuration of each node, None for nodes without the label.
 
     Raises:
-        PolicyError: If a line is not a node and one of *configurations*, with every line that is not.
+        PolicyError: If a line is not a node and one of *configurations*, with every line that is not; if there is none.
     """
     nodes: dict[str, str | None] = {}
     problems = []
@@ -40,6 +40,8 @@ def read_nodes(text: str, file: str, configurations: Collection[str]) -> dict[st
         else:
             message = f"{quoted(words[1], 63)} is none of the configurations: NVIDIA's plugin keeps its last one there"
             problems.append(Problem(file, number, words[0], f"{message}; correct the node's label"))
+    if not nodes and not problems:
+        problems.append(Problem(file, 0, "", f"no node is in it: save the output of {COLUMNS}, or leave out --nodes"))
     if problems:
         raise PolicyError(tuple(problems))
     return nodes

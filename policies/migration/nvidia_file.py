@@ -2,7 +2,8 @@
 One configuration of NVIDIA's device plugin, `version: v1`, out of hostile text.
 
 NVIDIA's plugin ignores keys that it does not know, and takes those it knows in any case. Here the first are reported,
-and the second are problems, so that nothing is lost in silence.
+and the second are problems, so that nothing is lost in silence. Its YAML is that of sigs.k8s.io/yaml, where `yes` is
+true.
 """
 
 import msgspec
@@ -40,7 +41,7 @@ def read_configuration(written: Text, file: str, problems: list[Problem]) -> Con
     made = Configuration(written.name, {}, [])
     place = Place(file, written, problems)
     try:
-        root = read(written.text)
+        root = read(written.text, old_booleans=True)
     except DocumentError as error:
         place.add("", error.line, error.message)
         return made

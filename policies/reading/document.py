@@ -7,7 +7,7 @@ is a string and `010` is not eight.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +32,11 @@ _CONSTANTS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_YES, _NO = ("y", "yes", "on"), ("n", "no", "off")
+_OLD_CONSTANTS = {
+    **_CONSTANTS,
+    **{form: word in _YES for word in (*_YES, *_NO) for form in (word, word.capitalize(), word.upper())},
+}
 
 
 class DocumentError(GpuShareError):
@@ -53,14 +58,15 @@ class Node(msgspec.Struct, gc=False):
     key_line: int = 0  # of the key that names this value, or 0
 
 
-def read(text: str) -> Node:
+def read(text: str, *, old_booleans: bool = False) -> Node:
     """
-    Read one document.
+    Read one document; with *old booleans* those of YAML 1.1 are booleans as well, such as `yes`.
 
     Raises:
         DocumentError: If *text* is invalid YAML, is too large or too deep, holds more than one document, a directive,
             an alias, an anchor, a tag or a duplicate key, or has a key that is not a string.
     """
+    constants = _OLD_CONSTANTS if old_booleans else _CONSTANTS
     root: Node | None = None
     open_nodes: list[Node] = []
     keys: list[Node | None] = []  # of each open node: the key that still waits for its value
@@ -72,7 +78,7 @@ def read(text: str) -> Node:
             elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 raise DocumentError(_line(event), "a policy file is one document: remove what follows the second ---")
             continue
-        node = _node(event)
+        node = _node(event, constants)
         if not open_nodes:
             root = node
         else:
@@ -124,7 +130,7 @@ def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
 
 
-def _node(event: yaml.NodeEvent) -> Node:
+def _node(event: yaml.NodeEvent, constants: Mapping[str, bool | None]) -> Node:
     line = _line(event)
     if isinstance(event, yaml.AliasEvent):
         written = quoted(f"*{event.anchor}")
@@ -134,7 +140,7 @@ def _node(event: yaml.NodeEvent) -> Node:
     if event.anchor or getattr(event, "tag", None) not in (None, "!"):
         raise DocumentError(line, "anchors and tags are not allowed: write a plain value")
     if isinstance(event, yaml.ScalarEvent):
-        return Node(_scalar(event), line)
+        return Node(_scalar(event, constants), line)
     return Node({}, line, fields={}) if isinstance(event, yaml.MappingStartEvent) else Node([], line, items=[])
 
 
@@ -158,12 +164,12 @@ def _attach(parent: Node, keys: list[Node | None], node: Node) -> None:
         keys[-1] = node
 
 
-def _scalar(event: yaml.ScalarEvent) -> str | int | float | bool | None:
+def _scalar(event: yaml.ScalarEvent, constants: Mapping[str, bool | None]) -> str | int | float | bool | None:
     text: str = event.value
     if event.style or event.tag == "!":  # quoted, or a block
         return text
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
+    if text in constants:
+        return constants[text]
     if _INTEGER.fullmatch(text) and len(text) <= 18:  # noqa: PLR2004 - longer ones are no setting of ours
         return int(text)
     is_float = not text.isdigit() and _FLOAT.fullmatch(text)

@@ -5,12 +5,12 @@ from typing import Any
 from policies.contract import DEFAULT_CONTAINER_ANNOTATION
 from webhook.preview.argo_defaults import ROOT_TYPES, with_defaults, workflow_of
 from webhook.preview.object_fields import ArgoTemplateFields, Workflow
-from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, mapping, merged, put_metadata, without
+from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Writable, mapping, merged, put_metadata, without
 
 NESTED = ("steps.*.*.inline", "dag.tasks.*.inline")  # templates in a template
 
 
-class ArgoTemplate:
+class ArgoTemplate(Writable):
     """A template of an Argo workflow: the container `main`, beside which the controller puts two of its own."""
 
     note = "as Argo makes it of this template, without its containers init and wait"

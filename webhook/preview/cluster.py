@@ -55,13 +55,16 @@ class Cluster(msgspec.Struct, frozen=True):
             ClusterError: If kubectl cannot read them, or they cannot be used.
         """
         data: dict[str, bytes] = {}
+        places: dict[str, str] = {}
         names = self._config_maps()
         for name in names:  # as in the webhook's volume: of two files of one name the last counts
-            data |= self._data(name)
+            found = self._data(name)
+            data |= found
+            places |= {file: f"{_named(name)}/{file}" for file in found}
         context = self.context or self._config("current-context") or "(none)"
         source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
         try:
-            return source, _read(data)
+            return source, _read(data, places, f"{_NAME}{_others(names)}")
         except OSError as error:
             reason = error.strerror or "no temporary directory can be written to"
             raise ClusterError(f"policies are read from files: {reason}: name a directory by TMPDIR") from None
@@ -99,7 +102,7 @@ class Cluster(msgspec.Struct, frozen=True):
             ) from None
 
     def _data(self, name: str) -> dict[str, bytes]:
-        named = f"ConfigMap {NAMESPACE}/{shorten(name, 100)}"
+        named = _named(name)
         found = _answer(self._ran("get", "configmap", name, *_IN_OURS), named)
         try:
             held = msgspec.convert(found, _ConfigMap)
@@ -151,17 +154,24 @@ def _said(stderr: str) -> str:
     return "\n".join(line for line in lines if not _LOG_LINE.match(line)) or stderr
 
 
+def _named(config_map: str) -> str:
+    return f"ConfigMap {NAMESPACE}/{shorten(config_map, 100)}"
+
+
 def _others(names: tuple[str, ...]) -> str:
     others = [shorten(name, 100) for name in names if name != POLICIES_CONFIG_MAP]
     return f" and {', '.join(others)}" if others else ""
 
 
-def _read(files: Mapping[str, bytes]) -> PolicySet:
-    """Read policy files as a webhook does."""
+def _read(files: Mapping[str, bytes], places: Mapping[str, str], source: str) -> PolicySet:
+    """Read policy files as a webhook does; *places* are where messages say that each is, in *source*."""
     with tempfile.TemporaryDirectory() as directory:
         for name, content in files.items():
             (Path(directory) / Path(name).name).write_bytes(content)
         try:
             return PolicyStore(Path(directory)).current
         except PolicyError as error:
-            raise ClusterError(str(error).replace(directory, _NAME)) from None
+            told = str(error)
+            for name in sorted(places, key=len, reverse=True):
+                told = told.replace(f"{directory}/{name}", places[name])
+            raise ClusterError(told.replace(directory, source)) from None

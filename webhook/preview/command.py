@@ -40,7 +40,7 @@ def run(  # noqa: PLR0913 - what the command line says
 
     Returns:
         The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input or an object in a list cannot be read,
-        or the pods of an object were not found, or cannot be translated.
+        or the pods of an object were not found, cannot be translated, or have no place for what is written.
     """
     try:
         read = [read_input(text, name, pod_paths) for name, text in inputs]
@@ -58,7 +58,7 @@ def run(  # noqa: PLR0913 - what the command line says
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:
-        write(given, pods, output, rules.shown)
+        unclear += write(given, pods, output, rules.shown)
     for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:

@@ -93,6 +93,7 @@ _KNOWN: dict[tuple[str, str], Known] = {
         ("spec.predictor", "spec.predictor.workerSpec", "spec.transformer", "spec.explainer"),
         f"{_KSERVE}/v1beta1",
         ServingComponent(),
+        "the annotations of its predictor, transformer or explainer",
     ),
     **{("serving.kserve.io", kind): _runtime() for kind in ("ServingRuntime", "ClusterServingRuntime")},
     ("kubeflow.org", "Notebook"): Known(("spec.template",), _NOTEBOOK, _OWN_METADATA, "the Notebook's own metadata"),

@@ -40,6 +40,12 @@ class InlineFields(Texts, frozen=True):
     containers: list[dict[str, Any]] | None = None
 
 
+class FieldsWithMetadata(InlineFields, frozen=True):
+    """The same with metadata beside them."""
+
+    metadata: Texts | None = None
+
+
 class ContainerSet(Part, frozen=True):
     """Several containers of an Argo template."""
 

@@ -69,11 +69,12 @@ def _diff(pods: list[Previewed]) -> Iterator[str]:
         )
 
 
-def _yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
+def _written(pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
     """
-    Yield the documents with their pods as *admitted*; what has no pod, and what is denied, as written.
+    Put the pods as *admitted*, or as they are translated, into their objects.
 
-    Else with their pods as they are translated.
+    Yields:
+        Why one of them is not written, as a sentence.
     """
     for one in pods:
         replaced = one.workload.replace_pod(one.patched if admitted else one.workload.sent)
@@ -84,6 +85,11 @@ def _yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[st
             *replaced.said,
         ):
             click.echo(f"gpu-share: {one.title}: {text}", err=True)
+        yield from (f"{one.title}: {sentence}" for sentence in replaced.unwritable)
+
+
+def _yaml(given: Input) -> Iterator[str]:
+    """Yield the documents with the pods that were put into them; what has no pod, and what is denied, as written."""
     for index, document in enumerate(given.documents):
         if index:
             yield "---"
@@ -110,12 +116,17 @@ def _explained(given: Input, pods: list[Previewed], source: str) -> Iterator[str
         yield "No pod and no pod template here."
 
 
-def write(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
-    """Write the pods of *given* to standard output; *source* says whose policies were used."""
+def write(given: Input, pods: list[Previewed], output: Output, source: str) -> list[str]:
+    """
+    Write the pods of *given* to standard output; *source* says whose policies were used.
+
+    Returns:
+        Sentences about pods that are not as they will run in what was written.
+    """
     if output == "explain":
         for line in for_output(_explained(given, pods, source)):
             click.echo(line)
-        return
+        return []
     if pods:
         click.echo(f"gpu-share: policies: {source}", err=True)
     _warn(pods)
@@ -123,14 +134,17 @@ def write(given: Input, pods: list[Previewed], output: Output, source: str) -> N
     if written and output != "translated":
         click.echo(f"gpu-share: {written}", err=True)
     lines: Iterable[str]
+    unwritten: list[str] = []
     if output == "diff":
         lines = _diff(pods)
     elif output in ("yaml", "translated"):
-        lines = _yaml(given, pods, admitted=output == "yaml")
+        unwritten = [*_written(pods, admitted=output == "yaml")]
+        lines = _yaml(given)
     else:
         lines = () if pods[0].is_denied else _patch(pods)
     for line in lines:
         click.echo(line)
+    return unwritten
 
 
 def _warn(pods: list[Previewed]) -> None:

@@ -35,12 +35,34 @@ class Shape(Protocol):
         """Return the pod; None if there is none at this place."""
         ...
 
+    def unwritable(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Say why nothing of a changed pod can be written into the object; empty if it can."""
+        ...
+
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write a changed pod into the object; return sentences about what its controller may not take there."""
         ...
 
+    def remade(self, document: Fields, holder: Fields, spec: Fields) -> Fields:
+        """Return the spec of a changed pod with what the controller adds of itself, though the webhook removed it."""
+        ...
 
-class Template:
+
+class Writable:
+    """Takes any changed pod."""
+
+    def unwritable(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Nothing is."""
+        del document, holder, before, after
+        return []
+
+    def remade(self, document: Fields, holder: Fields, spec: Fields) -> Fields:
+        """As it is."""
+        del document, holder
+        return spec
+
+
+class Template(Writable):
     """A pod template."""
 
     note = ""
@@ -69,7 +91,7 @@ class Template:
         return []
 
 
-class TemplateOfObject:
+class TemplateOfObject(Writable):
     """A pod template whose metadata is the object's."""
 
     reads = (AnyObject, TemplateFields)
@@ -101,16 +123,28 @@ class TemplateOfObject:
         return []
 
 
-class Inline:
+class Inline(Writable):
     """The fields of a pod's spec among others, with annotations beside them; the object's are copied too."""
 
     reads = (AnyObject, InlineFields)
 
-    def __init__(self, note: str, *, container_at: tuple[str, ...] = (), container: str = "main") -> None:
-        """Take the first of the fields *container_at* for the pod's first container, and call it *container*."""
+    def __init__(
+        self,
+        note: str,
+        *,
+        container_at: tuple[str, ...] = (),
+        container: str = "main",
+        fields: frozenset[str] | None = None,
+    ) -> None:
+        """
+        Take the first of the fields *container_at* for the pod's first container, and call it *container*.
+
+        Only *fields* can be added; None if all that a pod's spec has can.
+        """
         self.note = note
         self._container_at = container_at
         self._container = container
+        self._fields = _SPEC if fields is None else fields
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The object's, and those beside the fields."""
@@ -133,16 +167,15 @@ class Inline:
         return {"metadata": merged(self.annotations(document, holder)), "spec": spec}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
-        """Write the fields."""
-        del document
-        spec = dict(after["spec"])
+        """Write the fields that have a place, and metadata to the strongest of `annotations`."""
+        spec = {key: value for key, value in after["spec"].items() if key in holder or key in self._fields}
         at = self._field(holder)
         if at is not None:
             first, *others = spec.pop("containers")
             holder[at] = first if "name" in holder[at] else {key: first[key] for key in first if key != "name"}
             if others:
                 spec["containers"] = others
-        put_metadata(holder, before, after)
+        put_metadata(self.annotations(document, holder)[-1], before, after)
         holder.update(spec)
         return []
 
@@ -184,14 +217,27 @@ def merged(sources: Iterable[Fields], *, leave_out: tuple[str, ...] = ()) -> Fie
 
 def put_metadata(holder: Fields, before: Fields, after: Fields) -> None:
     """Write what was added to the pod's metadata into *holder*."""
-    for field in _BESIDE:
-        was = before["metadata"][field]
-        added = {key: text for key, text in after["metadata"][field].items() if was.get(key) != text}
-        if added:
-            holder[field] = {**mapping(holder, field), **added}
+    for field, added in added_metadata(before, after).items():
+        holder[field] = {**mapping(holder, field), **added}
+
+
+def added_metadata(before: Fields, after: Fields) -> dict[str, Fields]:
+    """Return the annotations and labels of a pod that were added to it or changed, by their field."""
+    fields = {field: [mapping(mapping(one, "metadata"), field) for one in (before, after)] for field in _BESIDE}
+    added = {field: {k: text for k, text in new.items() if was.get(k) != text} for field, (was, new) in fields.items()}
+    return {field: texts for field, texts in added.items() if texts}
 
 
 def without(items: Iterable[Fields], others: Iterable[Fields]) -> list[Fields]:
     """Leave out those items that are among *others*."""
     left_out = [*others]
     return [one for one in items if one not in left_out]
+
+
+def trimmed(holder: Fields, field: str, added: list[Fields]) -> Fields:
+    """Take *added* out of a list; an empty one is left out."""
+    if not added:
+        return holder
+    rest = {key: value for key, value in holder.items() if key != field}
+    left = without(holder.get(field) or (), added)
+    return {**rest, field: left} if left else rest

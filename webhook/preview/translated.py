@@ -1,7 +1,7 @@
 """Pods of other systems among those to preview: `gpu-share preview --from`."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,8 +11,10 @@ from policies.migration.foreign_pods import MIB, System, Translation, translate_
 from policies.migration.hami import Hami
 from policies.pod import Pod
 from policies.quantity import whole
+from webhook.preview.checked import fill_empty
 from webhook.preview.left_over import left_over, objects
-from webhook.preview.shapes import Fields
+from webhook.preview.places import is_request
+from webhook.preview.shapes import Fields, mapping
 from webhook.preview.workloads import Input, Workload, shown_name
 
 _LARGEST_MIB = 1024 * 1024 * 1024  # far above any GPU
@@ -74,16 +76,29 @@ def _written(pairs: Sequence[tuple[Workload, Translation]]) -> tuple[Fields, lis
     if all(made.pod == one.pod for one, made in pairs):
         return pairs[0][0].document, [[] for _ in pairs]
     copies = copy.deepcopy([(one.document, one.holder) for one, _ in pairs])
-    left = []
+    left = list[list[str]]()
     for (one, made), (document, holder) in zip(pairs, copies, strict=True):
         scratch = msgspec.structs.replace(one, document=document, holder=holder)
-        is_written = not made.undecided and made.pod != one.pod
-        fields = scratch.replace_pod(copy.deepcopy(made.pod)).kept if is_written else []
-        left.append(
-            [
-                f"{field} of its pod would stay, as another place in the {one.kind} sets it too: "
-                "write it where the pod stands"
-                for field in fields
-            ]
+        if made.undecided or made.pod == one.pod:
+            left.append([])
+            continue
+        replaced = scratch.replace_pod(copy.deepcopy(made.pod))
+        stay = (
+            f"{field} of its pod would stay, as another place in the {one.kind} sets it too: "
+            "write it where the pod stands"
+            for field in replaced.kept
         )
+        left.append([*replaced.unwritable, *stay])
+    for (one, made), (document, holder), sentences in zip(pairs, copies, left, strict=True):
+        if not sentences and not made.undecided:
+            sentences.extend(_reaching(made.pod, one.shape.build(document, holder) or {}, one.kind))
     return copies[0][0], left
+
+
+def _reaching(pod: Fields, again: Fields, kind: str) -> Iterator[str]:
+    """Yield the requests that a pod gets *again* and does not make, such as those of another pod of its object."""
+    fill_empty(again)
+    own, given = (mapping(mapping(one, "metadata"), "annotations") for one in (pod, again))
+    for key, text in given.items():
+        if is_request(key) and own.get(key) != text:
+            yield f'{key}: "{text}" of another pod in the {kind} would reach it too: have both ask for the same'

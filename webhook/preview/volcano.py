@@ -3,7 +3,7 @@
 from typing import Any
 
 from webhook.preview.object_fields import TemplateFields, VolcanoJob
-from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Template, mapping, without
+from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Template, mapping, trimmed
 
 
 class VolcanoTask(Template):
@@ -30,8 +30,8 @@ class VolcanoTask(Template):
         job, own, spec = mapping(document, "spec"), mapping(holder, "spec"), dict(after["spec"])
         volumes, mounts = _of_job(document)
         if volumes:
-            spec["containers"] = [_trimmed(one, "volumeMounts", mounts) for one in spec["containers"]]
-            spec = _trimmed(spec, "volumes", volumes)
+            spec["containers"] = [trimmed(one, "volumeMounts", mounts) for one in spec["containers"]]
+            spec = trimmed(spec, "volumes", volumes)
         if job.get("schedulerName") and not own.get("schedulerName"):
             if spec.get("schedulerName") == job["schedulerName"]:
                 del spec["schedulerName"]
@@ -59,10 +59,3 @@ def _mounting(container: Any, mounts: list[Fields]) -> Any:
     # Each has mounts of its own: YAML writes what is the same object as an alias.
     own = [dict(one) for one in mounts]
     return {**container, "volumeMounts": [*held, *own]} if isinstance(held, list) else container
-
-
-def _trimmed(holder: Fields, field: str, added: list[Fields]) -> Fields:
-    """Take *added* out of a list; an empty one is left out."""
-    rest = {key: value for key, value in holder.items() if key != field}
-    left = without(holder.get(field) or (), added)
-    return {**rest, field: left} if left else rest

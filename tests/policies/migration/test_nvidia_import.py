@@ -96,6 +96,16 @@ def test_a_container_may_have_more_than_one_replica_where_it_could(
     assert isinstance(decided(pod("0.2"), in_force(made)), Denied if holds_one else Grant)
 
 
+@pytest.mark.parametrize(
+    ("written", "holds_one"), [("yes", True), ("On", True), ("Y", True), ("no", False), ("OFF", False), ("n", False)]
+)
+def test_booleans_are_read_as_the_plugin_reads_them(written: str, *, holds_one: bool) -> None:
+    section = f"{{failRequestsGreaterThanOne: {written}, resources: [{{name: nvidia.com/gpu, replicas: 10}}]}}"
+    made = imported(f"flags: {{failOnInitError: {written}}}\nsharing: {{timeSlicing: {section}}}\n")
+    assert isinstance(decided(pod("0.2"), in_force(made)), Denied if holds_one else Grant)
+    assert made.options.get("GPU_SHARE_WAIT_FOR_GPUS") == (None if holds_one else "true")
+
+
 @pytest.mark.parametrize("replicas", range(2, 61))
 def test_one_vgpu_by_limit_is_one_replica_too_and_two_are_too_many(replicas: int) -> None:
     policies = in_force(imported(MPS.replace("10", str(replicas))))

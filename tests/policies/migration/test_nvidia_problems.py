@@ -21,7 +21,7 @@ def problems(text: str, **options: str) -> list[str]:
         ("- a\n", "config.yaml:1: expected a mapping, got a list"),
         ("flags: 7\n", "config.yaml:1: flags: expected a mapping, got 7"),
         ("flags: {migStrategy: sinlge}\n", "flags.migStrategy: expected none, single or mixed"),
-        ("\nflags:\n  failOnInitError: yes\n", "config.yaml:3: flags.failOnInitError: expected true or false"),
+        ("\nflags:\n  failOnInitError: maybe\n", "config.yaml:3: flags.failOnInitError: expected true or false"),
         ("flags: {plugin: {deviceListStrategy: 'envvar,cdi-cri'}}\n", "or a list of them, got"),
         ("flags: {plugin: {deviceIDStrategy: name}}\n", "expected uuid or index"),
         ("imex: {channelIDs: [1]}\n", "imex.channelIDs: expected [] or [0]"),
@@ -101,6 +101,19 @@ def test_a_key_with_a_dot_is_not_the_key_behind_the_dot(key: str) -> None:
 def test_the_default_must_be_one_of_the_names() -> None:
     assert problems(config_map(a=MPS), default="b")[0].startswith('--default: "b" is none of the configurations')
     assert "has no names" in problems(MPS, default="b")[0]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "NAME  CONFIG\n"])
+def test_a_list_of_no_nodes_is_not_taken_for_what_is_known_of_them(text: str) -> None:
+    with pytest.raises(PolicyError, match="nodes: no node is in it: save the output of kubectl get nodes"):
+        imported(config_map(a=MPS), default="a", nodes=("nodes", text))
+
+
+@pytest.mark.parametrize("written", ['"yes"', "'on'", "yEs"])
+def test_what_is_no_boolean_to_the_plugin_either_is_a_problem(written: str) -> None:
+    text = f"sharing: {{mps: {{failRequestsGreaterThanOne: {written}, resources: [{{name: gpu, replicas: 4}}]}}}}\n"
+    with pytest.raises(PolicyError, match="failRequestsGreaterThanOne: expected true or false"):
+        imported(text)
 
 
 def test_nodes_are_of_no_use_for_a_file_without_names() -> None:

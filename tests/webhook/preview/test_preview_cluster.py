@@ -155,7 +155,7 @@ def test_the_directory_is_named_whole_where_the_one_of_now_is_gone(
         ({"answer": []}, "holds no policy files"),
         (
             {"answer": config_map({"_default.yaml": "share:\n  maximum: 1\n"})},
-            "--cluster: ConfigMap gpu-share/gpu-share-policies/_default.yaml:2: share.maximum: expected",
+            "--cluster: ConfigMap gpu-share/gpu-share-cluster/_default.yaml:2: share.maximum: expected",
         ),
     ],
 )

@@ -103,3 +103,24 @@ def test_nothing_is_judged_without_the_cluster_file(
     assert result.stdout == ""
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("renamed", [(), ("gpu-share-policies", "gpu-share-cluster-7h2d")])
+def test_a_mistake_is_said_of_the_config_map_that_has_the_file(
+    answering: Callable[[dict[str, object]], None], renamed: tuple[str, ...]
+) -> None:
+    deployment, names = shipped_deployment(*renamed)
+    broken = {"data": {"_cluster.yaml": "vgpusPerGpu: 0\n"}}
+    answering({"deployment": deployment, names[0]: POLICIES, names[1]: broken})
+    told = preview(POD, "--cluster", code=2).stderr
+    assert f"--cluster: ConfigMap gpu-share/{names[1]}/_cluster.yaml:1: vgpusPerGpu: expected" in told
+
+
+def test_of_two_files_of_one_name_the_mistake_is_in_the_last(
+    answering: Callable[[dict[str, object]], None],
+) -> None:
+    deployment, names = shipped_deployment()
+    broken = {"data": {"_default.yaml": "share:\n  maximum: 7\n"}}
+    answering({"deployment": deployment, names[0]: POLICIES, names[1]: broken})
+    told = preview(POD, "--cluster", code=2).stderr
+    assert f"--cluster: ConfigMap gpu-share/{names[1]}/_default.yaml:2: share.maximum: expected" in told

@@ -77,7 +77,14 @@ def test_the_workers_of_a_predictor_get_its_annotations() -> None:
     worker = "    workerSpec: {containers: [{name: worker-container, image: app}]}\n"
     text = INFERENCE_SERVICE.replace("    minReplicas: 1\n", worker)
     assert titles(text)["InferenceService ns/it, spec.predictor.workerSpec"] == "granted"
-    assert "gpu-share.dev/grant" in made(text)["spec"]["predictor"]["workerSpec"]["annotations"]
+    result = preview(text, "-o", "yaml")
+    workers = yaml.safe_load(result.stdout)["spec"]["predictor"]["workerSpec"]
+    assert workers["containers"][0]["resources"]["limits"] == {"gpu-share.dev/vgpu": "2"}
+    assert not workers.keys() & {"annotations", "labels"}
+    said = "spec.predictor.workerSpec: gpu-share.dev/grant has no place in workerSpec, which has no annotations"
+    assert result.stderr.count(said) == 1
+    again = preview(result.stdout, "-o", "yaml")
+    assert again.stdout == result.stdout
 
 
 def test_a_notebook_takes_its_annotations_from_the_object_and_gets_the_memory_of_mps() -> None:

@@ -1,5 +1,6 @@
 """What KServe calls the containers of its pods, and which annotations they get."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,9 +107,31 @@ def test_a_share_on_a_runtime_itself_reaches_no_pod() -> None:
     assert "ClusterServingRuntime default/it, spec: untouched" in result
 
 
-@pytest.mark.parametrize(("memory", "is_said"), [(8000, False), (20000, True)])
-def test_workers_of_another_share_than_their_predictor_are_said_to_have_no_place_for_it(
-    memory: int, *, is_said: bool
+def test_annotations_that_a_predictor_s_workers_have_in_the_file_reach_no_pod() -> None:
+    text = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: m}
+spec:
+  predictor:
+    model: {modelFormat: {name: huggingface}}
+    workerSpec:
+      annotations: {gpu-share: "0.2"}
+      containers: [{name: worker-container, image: app}]
+"""
+    told = preview(text).stdout
+    assert "InferenceService default/m, spec.predictor.workerSpec: untouched" in told
+    said = "gpu-share is at spec.predictor.workerSpec.annotations; move it to the annotations of its predictor"
+    assert said in told
+
+
+FROM_HAMI = ("--from", "hami", "--gpu-memory", "40Gi")
+
+
+@pytest.mark.parametrize("output", ["explain", "yaml", "translated"])
+@pytest.mark.parametrize("memory", [8000, 20000])
+def test_workers_of_another_share_than_their_predictor_are_left_as_they_are_with_code_2(
+    memory: int, output: str
 ) -> None:
     text = f"""\
 apiVersion: serving.kserve.io/v1beta1
@@ -121,6 +144,48 @@ spec:
       containers:
       - {{name: worker-container, resources: {{limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: {memory}}}}}}}
 """
-    told = preview(text, "--from", "hami", "--gpu-memory", "40Gi", "-o", "translated").stderr
+    differs = memory != 8000
+    result = preview(text, *FROM_HAMI, "-o", output, code=2 if differs else 0)
     said = 'gpu-share: "0.489" has no place: KServe gives workers the annotations of their predictor, where it is 0.196'
-    assert (said in told) is is_said
+    assert result.stderr.count(said) == differs
+    if output != "explain":
+        workers = yaml.safe_load(result.stdout)["spec"]["predictor"]["workerSpec"]
+        assert "annotations" not in workers
+        assert ("nvidia.com/gpumem" in workers["containers"][0].get("resources", {}).get("limits", {})) is differs
+
+
+def test_workers_that_ask_for_nothing_are_told_of_the_share_of_their_predictor_with_code_2() -> None:
+    text = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: m}
+spec:
+  predictor:
+    annotations: {other: }
+    model: {modelFormat: {name: huggingface}, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}
+    workerSpec: {containers: [{name: worker-container}]}
+"""
+    told = preview(text, *FROM_HAMI, "-o", "translated", code=2).stderr
+    said = (
+        'workerSpec: not translated from HAMi: gpu-share: "0.196" of another pod in the InferenceService would reach it'
+    )
+    assert told.count(said) == 1
+    without = text.replace(", nvidia.com/gpumem: 8000", "").replace("nvidia.com/gpu: 1", "cpu: 1")
+    assert preview(without, *FROM_HAMI, "-o", "translated").stderr.count("would reach") == 0
+
+
+PLACED = {"_default.yaml": "placement: {schedulerName: bins, runtimeClassName: nvidia, nodeSelector: {a: b}}\n"}
+
+
+def test_placement_that_a_runtime_has_no_field_for_is_left_to_the_webhook(tmp_path: Path) -> None:
+    for name, content in PLACED.items():
+        (tmp_path / name).write_text(content)
+    result = preview(RUNTIME, "--policies", str(tmp_path), "-o", "yaml")
+    spec = yaml.safe_load(result.stdout)["spec"]
+    for one in (spec, spec["workerSpec"]):
+        assert one["nodeSelector"] == {"a": "b"}
+        assert not one.keys() & {"schedulerName", "runtimeClassName"}
+        assert "gpu-share.dev/grant" in one["annotations"]
+    for field in ("schedulerName", "runtimeClassName"):
+        said = f"{field} has no place in a ClusterServingRuntime: the webhook adds it to the pod"
+        assert result.stderr.count(said) == 2

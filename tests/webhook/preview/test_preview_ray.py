@@ -1,5 +1,6 @@
 """What KubeRay makes of a template: the command line is a shell's text, to which no memory setting is added."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,7 +56,10 @@ def test_what_is_above_the_share_is_denied_there_and_lowered_where_kuberay_leave
 
 def test_a_text_that_starts_ray_itself_stays() -> None:
     head = template(command=["bash", "-c"], args=["ray start --head --block & vllm serve m"])
-    assert RayTemplate().build({"spec": {"headGroupSpec": {"template": head}}}, head) == head
+    built = RayTemplate().build({"spec": {"headGroupSpec": {"template": head}}}, head)
+    assert built is not None
+    (first,) = built["spec"]["containers"]
+    assert {key: first[key] for key in head["spec"]["containers"][0]} == head["spec"]["containers"][0]
 
 
 def test_what_submits_a_job_keeps_its_command_and_gets_one_by_a_shell_where_it_has_none() -> None:
@@ -129,3 +133,53 @@ def test_what_is_translated_from_hami_is_told_of_as_well() -> None:
     spec = {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": [{"template": worker}]}
     result = preview(ray("RayCluster", spec), "--from", "hami", "--gpu-memory", "81559Mi", "-o", "translated")
     assert SAID in result.stderr
+
+
+MEMORY: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, ""),
+    "a limit": ({"limits": {"memory": "4Gi"}}, "4Gi"),
+    "a request, which counts": ({"limits": {"memory": "4Gi"}, "requests": {"memory": "2Gi"}}, "2Gi"),
+}
+
+
+@pytest.mark.parametrize(("resources", "size"), MEMORY.values(), ids=MEMORY)
+def test_the_shared_memory_that_kuberay_mounts_is_replaced_by_that_of_mps(resources: dict[str, Any], size: str) -> None:
+    result = preview(text := cluster(template(resources=resources)), "-o", "yaml")
+    lost = f", without its sizeLimit {size}" if size else ""
+    assert f'the volume "shared-mem" at /dev/shm was replaced by the shared memory of MPS{lost}\n' in result.stderr
+    assert "stands elsewhere" not in result.stderr
+    spec = yaml.safe_load(result.stdout)["spec"]["headGroupSpec"]["template"]["spec"]
+    assert [one["name"] for one in spec["volumes"]] == ["nvidia-mps"]
+    assert [one["mountPath"] for one in spec["containers"][0]["volumeMounts"]] == ["/tmp/nvidia-mps"]
+    assert "-    - mountPath: /dev/shm" in preview(text, "-o", "diff").stdout.replace("-    - name: shared-mem\n", "")
+
+
+def test_a_policy_that_denies_shared_memory_of_its_own_denies_every_pod_of_ray(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("mps: {sharedMemory: deny}\n")
+    by = ("--policies", str(tmp_path))
+    assert titles(cluster(template()), *by, code=1) == {TITLE: "denied, ConflictingRequest"}
+    spec = {"rayClusterSpec": {}, "submitterPodTemplate": template(command=["vllm", "serve"], args=["m"])}
+    assert set(titles(ray("RayJob", spec), *by).values()) == {"granted"}
+
+
+def test_shared_memory_of_the_template_s_own_stays_as_it_is() -> None:
+    head = template(volumeMounts=[{"name": "mine", "mountPath": "/dev/shm"}])
+    head["spec"]["volumes"] = [{"name": "mine", "emptyDir": {"medium": "Memory"}}]
+    told = preview(cluster(head)).stdout
+    assert 'the volume "mine" at /dev/shm was replaced' in told
+    assert '"shared-mem"' not in told
+
+
+def test_a_volume_of_that_name_that_nothing_mounts_there_is_mounted_and_stays_in_the_template() -> None:
+    head = template()
+    head["spec"]["volumes"] = [{"name": "shared-mem", "emptyDir": {"sizeLimit": "9Gi"}}]
+    result = preview(cluster(head), "-o", "yaml")
+    assert "without its sizeLimit 9Gi" in result.stderr
+    spec = yaml.safe_load(result.stdout)["spec"]["headGroupSpec"]["template"]["spec"]
+    assert spec["volumes"][0] == {"name": "shared-mem", "emptyDir": {"sizeLimit": "9Gi"}}
+    assert [one["mountPath"] for one in spec["containers"][0]["volumeMounts"]] == ["/tmp/nvidia-mps"]
+
+
+def test_a_template_without_a_share_is_written_as_it_was() -> None:
+    head = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.53.0"}]}}
+    assert made(cluster(head))["spec"]["headGroupSpec"]["template"] == head

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from tests.webhook.commands import POD, preview
 from tests.webhook.preview.previewed import made, titles
@@ -27,6 +28,7 @@ spec:
     containers:
     - {name: a, image: b}
 """
+ANNOTATED = FLAT.replace("    containers", "    annotations: {}\n    containers")
 
 
 @pytest.mark.parametrize(
@@ -50,10 +52,10 @@ spec:
             "spec.pods.*.template",
             "spec.pods[0].template",
         ),
-        (FLAT, "7: Server it: spec.engine.containers", "spec.engine", "spec.engine"),
+        (ANNOTATED, "8: Server it: spec.engine.containers", "spec.engine", "spec.engine"),
         (
-            FLAT.replace("  engine:\n    ", "  ").replace("    - ", "  - "),
-            "6: Server it: spec.containers",
+            ANNOTATED.replace("  engine:\n    ", "  ").replace("\n    ", "\n  "),
+            "7: Server it: spec.containers",
             "spec",
             "spec",
         ),
@@ -68,6 +70,59 @@ def test_an_unknown_kind_with_containers_says_where_they_are_and_how_to_name_the
     assert result.stderr.endswith(f": add --pod-path {option}\n")
     assert titles(text, "--pod-path", option) == {f"Server default/it, {path}": "granted"}
     assert '"gpu-share.dev/vgpu": "2"' in json.dumps(made(text, "--pod-path", option))
+
+
+BARE_TEMPLATE = FLAT.replace('"0.2"', '"0"').replace(
+    "    containers:\n    - {name: a, image: b}",
+    "    spec: {containers: [{name: a, image: b, resources: {limits: {gpu-share.dev/vgpu: 2}}}]}",
+)
+
+
+@pytest.mark.parametrize("text", [FLAT, BARE_TEMPLATE])
+@pytest.mark.parametrize("output", ["yaml", "diff"])
+def test_where_it_is_not_known_where_annotations_go_nothing_is_written(text: str, output: str) -> None:
+    result = preview(text, "--pod-path", "spec.engine", "-o", output, code=2 if output == "yaml" else 0)
+    said = "Server default/it, spec.engine: nothing is written there, since it is not known where this kind takes the"
+    assert result.stderr.count(said) == (output == "yaml")
+    if output == "yaml":
+        assert yaml.safe_load(result.stdout) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (FLAT.replace("    containers", "    labels: {}\n    containers"), ("spec", "engine")),
+        (FLAT.replace("    containers", "    metadata: {}\n    containers"), ("spec", "engine", "metadata")),
+        (FLAT.replace("    containers", "    metadata:\n    containers"), ("spec", "engine", "metadata")),
+        (BARE_TEMPLATE.replace("    spec", "    metadata: {}\n    spec"), ("spec", "engine", "metadata")),
+        (BARE_TEMPLATE.replace("    spec", "    metadata:\n    spec"), ("spec", "engine", "metadata")),
+        (BARE_TEMPLATE.replace("engine", "podTemplate"), ("spec", "podTemplate", "metadata")),
+    ],
+)
+def test_annotations_go_where_the_object_shows_a_place_for_them(text: str, path: tuple[str, ...]) -> None:
+    found = made(text, "--pod-path", ".".join(path).removesuffix(".metadata"))
+    for step in path:
+        found = found[step]
+    assert "gpu-share.dev/grant" in found["annotations"]
+    assert found["labels"] == {"gpu-share.dev/shared": "true"}
+
+
+def test_a_request_in_metadata_beside_the_fields_of_a_pod_counts() -> None:
+    text = FLAT.replace(', annotations: {gpu-share: "0.2"}', "").replace(
+        "    containers", '    metadata: {annotations: {gpu-share: "0.2"}}\n    containers'
+    )
+    told = preview(text, "--pod-path", "spec.engine").stdout
+    assert "Server default/it, spec.engine: granted" in told
+    assert "move it" not in told
+
+
+def test_a_pod_of_another_system_is_not_translated_where_annotations_have_no_known_place() -> None:
+    limits = "resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}"
+    text = FLAT.replace("image: b", f"image: b, {limits}").replace(', annotations: {gpu-share: "0.2"}', "")
+    options = ("--from", "hami", "--gpu-memory", "40Gi", "--pod-path", "spec.engine", "-o", "translated")
+    result = preview(text, *options, code=2)
+    assert "spec.engine: not translated from HAMi: nothing is written there, since it is not known" in result.stderr
+    assert yaml.safe_load(result.stdout) == yaml.safe_load(text)
 
 
 def test_an_unknown_kind_with_an_annotation_and_no_containers_is_said_too() -> None:
