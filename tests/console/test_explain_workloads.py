@@ -129,6 +129,34 @@ def test_an_object_without_pods_says_itself_why(asked: Asked, path: str, said: d
     assert f"    {told}" in text
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"spec": {"suspend": True}}, "  Not created\n    it is suspended\n"),
+        (
+            {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}},
+            "no pods\n  State\n    Failed: BackoffLimitExceeded\n",
+        ),
+    ],
+)
+def test_a_job_without_pods_that_wants_none_is_not_called_denied(asked: Asked, said: dict[str, Any], told: str) -> None:
+    on = made_by("batch/v1/namespaces/team-vision/jobs/train", **said)
+    on.lists[f"{OURS}/events"] = [denial("too much", kind="Job", name="train")]
+    text = explain(asked, on, "job/train")
+    assert told in text
+    assert "too much" not in text
+
+
+def test_of_a_paused_deployment_it_is_said_that_it_is_paused(asked: Asked) -> None:
+    text = explain(asked, made_by(DEPLOYMENT, spec={"replicas": 1, "paused": True}), "deploy/resnet")
+    assert "  Not created\n    it is paused, and makes no pods of its template until kubectl rollout resume\n" in text
+    on = known(owned(pod("resnet-0"), "ReplicaSet", "resnet-5d"))
+    only(on, DEPLOYMENT, spec={"replicas": 1, "paused": True}, status={"replicas": 1})
+    text = explain(asked, on, "deploy/resnet")
+    assert "  State\n    it is paused: its template is not rolled out until kubectl rollout resume\n" in text
+    assert "Not created" not in text
+
+
 @pytest.mark.parametrize(("kind", "name"), [("StatefulSet", "resnet"), ("DaemonSet", "resnet"), ("Job", "resnet")])
 def test_a_controller_of_its_own_name_is_found_and_one_with_a_longer_name_is_not(
     asked: Asked, kind: str, name: str
