@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.console.explained import OURS, Asked, explain, known, only, owned
-from tests.console.objects import ago, denial, pod
+from tests.console.objects import ago, denial, gpu, pod, state
 from tests.console.stand_in import Object, StandIn, status_of
 
 DEPLOYMENT = "apps/v1/namespaces/team-vision/deployments/resnet"
@@ -212,6 +212,30 @@ def test_of_a_pod_that_was_never_created_the_quotas_are_told(asked: Asked) -> No
         "one that was denied left nothing behind, and whoever created it was told why; quota gpus: 8 of 8" in ran.stderr
     )
     assert len(ran.stderr.splitlines()) == 1
+
+
+RENAMED = "k8s.amazonaws.com/vgpu"
+
+
+@pytest.mark.parametrize("resource", [RENAMED, "example.com/part", "example.com/part-mig-1g.10gb"])
+@pytest.mark.parametrize("forbidden", [set(), {"configmaps"}], ids=["by file", "by nodes"])
+def test_shares_of_another_name_have_quotas_and_are_asked_for_by_limits(
+    asked: Asked, resource: str, forbidden: set[str]
+) -> None:
+    plain = resource.removesuffix("-mig-1g.10gb")
+    on = known(pod("resnet-0", phase="Pending", on=""), state=state(gpu(resource=resource) if forbidden else gpu()))
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][1]["data"] = {
+        "_cluster.yaml": f"resourceNames: {{mps: {plain}}}\n"
+    }
+    on.forbidden = forbidden
+    status = {"hard": {f"requests.{resource}": "8", "cpu": "1"}, "used": {f"requests.{resource}": "8"}}
+    on.lists[QUOTAS] = [{"metadata": {"name": "gpus"}, "status": status}]
+    (container,) = on.lists[f"{OURS}/pods"][0]["spec"]["containers"]
+    container["resources"] = {"limits": {resource: "2", "cpu": "1", "rdma/hca": "1"}}
+    text = explain(asked, on, "resnet-0")
+    assert f"  Quotas\n    quota gpus: 8 of 8 requests.{resource}: it is used up\n" in text, text
+    assert f"    limit of main: 2 x {resource}\n" in text
+    assert "rdma" not in text
 
 
 def test_quotas_that_may_not_be_read_are_named_with_the_right(asked: Asked) -> None:
