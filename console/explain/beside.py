@@ -123,7 +123,7 @@ class Beside:
         newest: dict[str, Event] = {}
         for event in self._events(",".join(("involvedObject.kind=Pod", "type=Warning", *others))):
             uid = event.involved_object.uid
-            newest[uid] = max(newest.get(uid, event), event, key=lambda one: one.at or "")
+            newest[uid] = max(newest.get(uid, event), event, key=lambda one: one.order)
         return newest
 
     @cached_property

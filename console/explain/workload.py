@@ -111,7 +111,7 @@ def failures(
         on = event.involved_object
         if is_of(on, kind, name) and event.is_recent(now):
             before = newest.get((on.kind, on.name), event)
-            newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
+            newest[on.kind, on.name] = max(before, event, key=lambda one: one.order)
     for (by, of), event in sorted(newest.items(), key=lambda one: one[0]):
         if wants_pods(event.involved_object):
             yield f"{by} {of}, {several(event.times, 'time')}: {event.said}"
