@@ -1,7 +1,7 @@
 """The policies of a cluster: the ConfigMaps that its webhook reads, read as it does."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +9,7 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, path_of
 from console.objects import Metadata
+from console.pod_templates import Resources
 from console.words import Shown
 from policies.cluster import Cluster
 from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP
@@ -71,6 +72,15 @@ def read_cluster(api: ApiServer) -> Cluster:
     if current is None or problems:
         raise UnseenError(problems[0])
     return current.cluster
+
+
+def resources_of_shares(api: ApiServer, of_nodes: Iterable[str]) -> Resources:
+    """Read how shares are called: where pods are denied, there may be no node yet that says it."""
+    names = frozenset(filter(None, of_nodes))
+    try:
+        return Resources(read_cluster(api), names)
+    except UnseenError as error:
+        return Resources(Cluster(), names, unread=str(error))
 
 
 def _config_maps(api: ApiServer) -> tuple[ConfigMap | None, ConfigMap | None]:

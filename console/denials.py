@@ -26,7 +26,7 @@ def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> Deni
     created = newest(pods)
     found: dict[tuple[str, ...], Denial] = {}
     ours: set[tuple[str, ...]] = set()
-    for event in events:
+    for event in sorted(events, key=lambda one: one.order, reverse=True):
         if not event.is_recent(now) or is_over(event, created):
             continue
         on = event.involved_object
@@ -41,8 +41,7 @@ def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> Deni
             api_version=on.api_version,
         )
         key = (made.namespace, made.kind, made.name, made.api_version)
-        if key not in found or (made.last or "") > (found[key].last or ""):
-            found[key] = made
+        found.setdefault(key, made)
         if any(word in event.message for word in _OF_OURS):
             ours.add(key)
     return Denials(

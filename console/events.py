@@ -1,6 +1,6 @@
 """Events of Kubernetes: what they are about, when they were last seen, and pods that were not created."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -9,6 +9,7 @@ from console.objects import Object
 from console.words import Shown, moment
 
 _LATELY_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _NOT_CREATED: Final = "Error creating: "  # before what the API server said
 # By which controllers warn that a pod was not created: those of Kubernetes and Volcano, Kubeflow's training operator,
 # and KubeRay. A field selector has no "or", and a cluster can have very many warnings: so each is asked for by itself.
@@ -49,6 +50,11 @@ class Event(Object, frozen=True, kw_only=True):
         """When it was last seen; None if it does not say."""
         last = self.series.last_observed_time if self.series else None
         return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def order(self) -> datetime:
+        """When it was last seen, to compare: of two clients one may write fractions, or another zone."""
+        return moment(self.at) or _LONG_AGO
 
     @property
     def times(self) -> int:

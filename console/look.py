@@ -99,6 +99,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         namespace=namespace,
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         others=other_nodes(nodes.result(), states),
+        listed=frozenset(str(one.metadata.name) for one in nodes.result()),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied.denials,
         parts=tuple(parts.result()),
@@ -117,6 +118,7 @@ def look_at_nodes(api: ApiServer) -> Seen:
         at=now.isoformat(timespec="seconds"),
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         others=other_nodes(nodes.result(), states),
+        listed=frozenset(str(one.metadata.name) for one in nodes.result()),
         parts=tuple(parts.result()),
         unseen=tuple(dict.fromkeys(looks.unseen)),
     )

@@ -29,6 +29,7 @@ class OffGpus:
         self._at = moment(seen.at)
         self._nodes = {one.name: one for one in seen.nodes}
         self._named = {(one.namespace, one.pod, node.name) for node, _, one in seen.tenants()}
+        self._listed = seen.listed
         self._are_listed = not (seen.hidden(ALL_NODES) or seen.hidden(OUR_PODS))
 
     def of(self, pod: SeenPod) -> OffGpu | None:
@@ -37,8 +38,10 @@ class OffGpus:
         if is_named or pod.phase != "Running" or not pod.node or not self._has_begun(pod):
             return None
         node = self._nodes.get(pod.node)
+        if node is None and self._are_listed:
+            return _without_node(pod) if self._listed and pod.node not in self._listed else _without_part(pod)
         if node is None:
-            return _without_part(pod) if self._are_listed else None
+            return None
         return _unnamed(pod) if _tells_all(node) else None
 
     def _has_begun(self, pod: SeenPod) -> bool:
@@ -73,6 +76,15 @@ def _without_part(pod: SeenPod) -> OffGpu:
     return OffGpu(
         why=f"no part of gpu-share runs on its node {pod.node}: nobody sees which GPU it has, or what it takes",
         remedy=f"kubectl label node {pod.node} {NODE_LABEL}=true, or delete the pod, so that another node takes it",
+        page="operations.md#drain-a-node",
+    )
+
+
+def _without_node(pod: SeenPod) -> OffGpu:
+    return OffGpu(
+        why=f"its node {pod.node} is gone: there is no such node any more, and nobody sees whether it still runs",
+        remedy="Kubernetes deletes such a pod within a few minutes; if it does not, and the machine is off: "
+        f"kubectl -n {pod.namespace} delete pod {pod.name} --force",
         page="operations.md#drain-a-node",
     )
 

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.events import Involved
-from console.explain.workload import Workload
+from console.explain.workload import Workload, wants_none
 from console.seen import Denial
 
 
@@ -62,7 +62,7 @@ def wants_pods(api: ApiServer, on: Involved | Denial) -> bool:
 
 def wanting(api: ApiServer, kind: Kind, on: Involved | Denial) -> bytes | None:
     """
-    Read an object; None if it is gone, another one by now, or all its pods were created.
+    Read an object; None if it is gone, another one by now, suspended or over, or all its pods were created.
 
     Raises:
         UnseenError: If it cannot be had.
@@ -78,7 +78,7 @@ def wanting(api: ApiServer, kind: Kind, on: Involved | Denial) -> bytes | None:
         raise
     found = decoded(Workload, content)
     is_another = bool(on.uid and found.metadata.uid) and found.metadata.uid != on.uid
-    return None if is_another or _has_all(on, found) else content
+    return None if is_another or wants_none(found) or _has_all(on, found) else content
 
 
 def _has_all(on: Involved | Denial, found: Workload) -> bool:

@@ -209,6 +209,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""  # whose pods were looked for; empty for all
     nodes: tuple[SeenNode, ...] = ()
     others: tuple[SeenNode, ...] = ()  # nodes that have nothing to do with shares, and have devices of other plugins
+    listed: frozenset[str] = frozenset()  # names of all nodes; none where they are not known
     pods: tuple[SeenPod, ...] = ()
     denials: tuple[Denial, ...] = ()
     parts: tuple[Pod, ...] = ()  # pods of gpu-share itself

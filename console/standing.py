@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple
 
 from console.api_server import MANY_SECONDS, ApiServer, UnseenError, decoded
-from console.cluster_policies import read_cluster
+from console.cluster_policies import resources_of_shares
 from console.denials import Denials
 from console.owners import kind_of, wanting, wants_pods
 from console.pod_templates import Resources, asks
@@ -32,7 +32,7 @@ def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, res
     """
     # What a quota holds back is seldom a share, and can be very many.
     others = sorted(found.others, key=lambda one: _QUOTA in one.message)
-    by = _resources(api, frozenset(resources)) if others else Resources(Cluster(), frozenset())
+    by = resources_of_shares(api, resources) if others else Resources(Cluster(), frozenset())
     api.sign_in()
     asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
     looked = [threads.submit(_shares, api, one, by) for one in others[: _MOST_ASKED - len(asked)]]
@@ -54,14 +54,6 @@ def _together(unseen: Sequence[UnseenError]) -> UnseenError | None:
     first = unseen[0]
     of = several(len(unseen), "controller")
     return UnseenError(f"whether pods of {of} that were not created have a share: {first}", status=first.status)
-
-
-def _resources(api: ApiServer, of_nodes: frozenset[str]) -> Resources:
-    """Read how shares are called: where pods are denied, there may be no node yet that says it."""
-    try:
-        return Resources(read_cluster(api), of_nodes)
-    except UnseenError as error:
-        return Resources(Cluster(), of_nodes, unread=str(error))
 
 
 def _shares(api: ApiServer, on: Denial, by: Resources) -> bool | UnseenError:

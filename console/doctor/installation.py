@@ -5,9 +5,10 @@ from typing import Final
 import msgspec
 
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
+from console.doctor.versions import may_be_of_later, newer_version, other_version
 from console.dra_objects import DeviceClass, ResourceSlice
 from console.objects import Metadata
-from console.seen import Newer, Seen, Unseen
+from console.seen import Seen, Unseen
 from console.words import Shown
 from policies.contract import NAMESPACE
 from policies.errors import Problem
@@ -50,13 +51,13 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def other_version(self) -> str:
-        """Say which gpu-share a node runs, where that is not this one; empty if none does, or it is not known."""
-        for node in self.seen.nodes if self.program else ():
-            runs = node.state.program if node.state else self.program
-            if runs != self.program or isinstance(node.silent, Newer):
-                which = f"gpu-share {runs}" if node.state else "a newer gpu-share"
-                return f"{node.name} runs {which}, and this is {self.program}"
-        return ""
+        """Say which gpu-share a node or a webhook runs, where that is not this one; empty if none is known."""
+        return other_version(self.seen, self.program)
+
+    def newer_version(self, *problems: str) -> str:
+        """Say it of one that may be newer, where all *problems* with policy files may be right for that one."""
+        is_of_later = bool(problems) and all(may_be_of_later(one) for one in problems)
+        return newer_version(self.seen, self.program) if is_of_later else ""
 
     @property
     def has_no_policies(self) -> bool:

@@ -10,10 +10,10 @@ from console.doctor.verdict import (
     Verdict,
     fail,
     not_seen,
-    of_this_version,
     policies_of,
     unknown,
     unless_broken,
+    unlike,
     warn,
 )
 from console.seen import OUR_PODS, STATES
@@ -24,8 +24,9 @@ def valid(on: Installation) -> Verdict:
     """See that every policy file is valid."""
     if not on.policy_problems:
         return not_seen(on, "policies") or OK
-    hint = "correct the file, and apply it: gpu-share policy check DIRECTORY"
-    return of_this_version(fail(*on.policy_problems, hint=hint), on)  # of another one a field may be unknown
+    if newer := on.newer_version(*on.policy_problems):
+        return unlike(newer, *on.policy_problems)
+    return fail(*on.policy_problems, hint="correct the file, and apply it: gpu-share policy check DIRECTORY")
 
 
 def in_force(on: Installation) -> Verdict:

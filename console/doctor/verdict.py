@@ -103,7 +103,12 @@ def of_this_version(made: Verdict, installation: Installation) -> Verdict:
     """Say that it is not known where something was found by what another version, which a node runs, has otherwise."""
     if made.status not in ("warning", "failure") or not installation.other_version:
         return made
-    return Verdict(status="unknown", found=(*made.found, installation.other_version), hint=_USE_ITS)
+    return unlike(installation.other_version, *made.found)
+
+
+def unlike(version: str, *found: str) -> Verdict:
+    """Say that what was *found* is not known to be wrong, by the other *version* that is in the cluster."""
+    return Verdict(status="unknown", found=(*found, version), hint=_USE_ITS)
 
 
 def unless_broken(made: Verdict, installation: Installation, namespaces: Iterable[str] | None = None) -> Verdict:
@@ -112,11 +117,12 @@ def unless_broken(made: Verdict, installation: Installation, namespaces: Iterabl
         return made
     broken = installation.broken_policies
     names = broken if namespaces is None else [one for one in namespaces if one in broken]
-    told = cut([Shown(str(broken[one])) for one in names])
-    return unknown(f"{'; '.join(told)}: {installation.other_version or KEPT}") if told else made
+    problems = [Shown(str(broken[one])) for one in names]
+    why = installation.newer_version(*problems) or KEPT
+    return unknown(f"{'; '.join(cut([*problems]))}: {why}") if problems else made
 
 
 def _no_policies(installation: Installation) -> str:
-    if installation.other_version:
-        return f"there are no policies that this gpu-share can read: {installation.other_version}"
+    if newer := installation.newer_version(*(installation.policy_problems or ())):
+        return f"there are no policies that this gpu-share can read: {newer}"
     return "there are no valid policies"

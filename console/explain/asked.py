@@ -5,15 +5,20 @@ from collections.abc import Iterator
 from console.api_server import UnseenError, decoded
 from console.explain.quotas import names_shares
 from console.objects import Pod
+from console.pod_templates import Resources
 from console.words import Shown
 from policies import pod as rules
 from policies.carried_grant import asking, carried_grant
 from policies.contract import DRIVER, GRANT_ANNOTATION, SHARE_ANNOTATION
 
 
-def asked(pod: Pod, content: bytes) -> tuple[str, ...]:
-    """Say by what a pod asks for a share, and what it says of frameworks; *content* is the pod as it was read."""
-    return (*_annotations(pod), *_limits(pod, _added(content)))
+def asked(pod: Pod, content: bytes, by: Resources) -> tuple[str, ...]:
+    """
+    Say by what a pod asks for a share, and what it says of frameworks.
+
+    *content* is the pod as it was read, and *by* how shares are called.
+    """
+    return (*_annotations(pod), *_limits(pod, _added(content), by))
 
 
 def _annotations(pod: Pod) -> Iterator[str]:
@@ -22,10 +27,10 @@ def _annotations(pod: Pod) -> Iterator[str]:
             yield Shown(f"annotation {key}: {value}")
 
 
-def _limits(pod: Pod, added: set[tuple[str, str]]) -> Iterator[str]:
+def _limits(pod: Pod, added: set[tuple[str, str]], by: Resources) -> Iterator[str]:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         for resource, amount in sorted(container.resources.limits.items()):
-            if names_shares(resource) and (container.name, resource) not in added:
+            if names_shares(resource, by) and (container.name, resource) not in added:
                 yield Shown(f"limit of {container.name}: {amount} x {resource}")
 
 

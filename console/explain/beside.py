@@ -1,16 +1,18 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import Final
 
 from console.api_server import ApiServer, decoded, path_of
+from console.cluster_policies import resources_of_shares
 from console.denials import Created, is_over
 from console.dra_objects import DeviceClass
 from console.events import NOT_CREATED_REASONS, Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
+from console.explain.deciding import Rules, rules_of_now
 from console.explain.quotas import Quota, of_shares
 from console.explain.subject import EVENTS
 from console.explain.warnings import NOT_ABOUT_START, of_now
@@ -18,7 +20,8 @@ from console.explain.workload import failures
 from console.look import Looks
 from console.objects import Pod
 from console.owners import wants_pods
-from console.seen import SeenPod, Unseen
+from console.pod_templates import Resources
+from console.seen import Seen, SeenPod, Unseen
 from console.threads import asking
 from policies.contract import DRA
 
@@ -28,8 +31,10 @@ _CLAIMS: Final = ("apis", "resource.k8s.io", "v1")
 class Beside:
     """What there is in one namespace; each thing is looked at when it is asked for."""
 
-    def __init__(self, api: ApiServer, namespace: str) -> None:
+    def __init__(self, api: ApiServer, namespace: str, see: Callable[[], Seen]) -> None:
+        """Look at a *namespace*, and *see* the nodes where they are needed for that."""
         self._api = api
+        self._see = see
         self.namespace = namespace
         self._looks = Looks()
         self._quotas: tuple[str, ...] | None = None
@@ -51,8 +56,21 @@ class Beside:
             path = path_of("api", "v1", "namespaces", self.namespace, "resourcequotas")
             right = f"list resourcequotas in namespace {self.namespace}"
             found = self._looks.at("quotas", right, lambda: [*self._api.all(Quota, path)], list[Quota]())
-            self._quotas = tuple(of_shares(found))
+            self._quotas = tuple(of_shares(found, self.shares)) if found else ()
         return self._quotas
+
+    @cached_property
+    def rules(self) -> Rules | Unseen:
+        """By what is decided in the namespace now, or why that cannot be told."""
+        return rules_of_now(self._api, self.namespace)
+
+    @cached_property
+    def shares(self) -> Resources:
+        """How shares are called in the cluster, as far as that can be seen."""
+        of_nodes = frozenset(gpu.resource for node in self._see().nodes for gpu in node.gpus if gpu.resource)
+        if isinstance(self.rules, Rules):
+            return Resources(self.rules.policies.cluster, of_nodes)
+        return resources_of_shares(self._api, of_nodes)
 
     def failures(self, kind: str, name: str, created: Created) -> tuple[str, ...]:
         """
@@ -105,7 +123,7 @@ class Beside:
         newest: dict[str, Event] = {}
         for event in self._events(",".join(("involvedObject.kind=Pod", "type=Warning", *others))):
             uid = event.involved_object.uid
-            newest[uid] = max(newest.get(uid, event), event, key=lambda one: one.at or "")
+            newest[uid] = max(newest.get(uid, event), event, key=lambda one: one.order)
         return newest
 
     @cached_property

@@ -8,7 +8,7 @@ from console.api_server import ApiServer, UnseenError, decoded
 from console.explain.asked import asked
 from console.explain.beside import Beside
 from console.explain.crowd import Chosen, Crowd
-from console.explain.deciding import Rules, decision, rules_of_now
+from console.explain.deciding import decision
 from console.explain.maker import NotFoundError, find_maker
 from console.explain.pods import made_by, named, wants
 from console.explain.room import together
@@ -41,11 +41,11 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         UnseenError: If the user may not read pods there.
     """
     kind, plain = _named(name)
-    beside = Beside(api, namespace)
     see = cache(lambda: seen or look_at_nodes(api))  # once there is something to explain
+    beside = Beside(api, namespace, see)
     chosen = named(api, namespace, plain) if kind in ("", "pod") else ()
     if chosen:
-        subjects = _subjects(api, chosen, see(), beside)
+        subjects = _subjects(chosen, see(), beside)
         return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
     kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
     troubles = cache(lambda: Troubles(see()))
@@ -53,7 +53,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     crowds = made_by(api, namespace, kinds, plain, new=new)
     made, workload, failures = find_maker(api, kind, plain, beside=beside, crowds=crowds)
     crowd = crowds[made]
-    subjects = _subjects(api, crowd.chosen, see(), beside)
+    subjects = _subjects(crowd.chosen, see(), beside)
     return Answer(
         name=f"{made.title()} {namespace}/{plain}",
         subjects=subjects,
@@ -78,17 +78,16 @@ def _named(name: str) -> tuple[str, str]:
     return kind, rest
 
 
-def _subjects(api: ApiServer, chosen: Sequence[Chosen], seen: Seen, beside: Beside) -> tuple[Subject, ...]:
+def _subjects(chosen: Sequence[Chosen], seen: Seen, beside: Beside) -> tuple[Subject, ...]:
     if not chosen:
         return ()
-    by = rules_of_now(api, beside.namespace)
     beside.read_events(str(one.pod.metadata.uid) for one in chosen)
-    return tuple(_subject(one, seen, beside, by) for one in chosen)
+    return tuple(_subject(one, seen, beside) for one in chosen)
 
 
-def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Subject:
+def _subject(one: Chosen, seen: Seen, beside: Beside) -> Subject:
     pod, content = one.pod, one.content
-    decided = decision(content, by)
+    decided = decision(content, beside.rules)
     wanted = wants(content)
     try:
         containers = rules.slots(decoded(rules.Pod, content))
@@ -98,7 +97,7 @@ def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Sub
     return Subject(
         pod=found,
         seen=seen,
-        asked=asked(pod, content),
+        asked=asked(pod, content, beside.shares),
         alike=one.alike,
         decision=None if isinstance(decided, Unseen) else decided,
         undecided=decided if isinstance(decided, Unseen) else None,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from console.explain.of_nodes import in_lines
 from console.explain.partitions import advertised, advertising, of_partitions, resources
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
@@ -23,16 +24,15 @@ def judged(subject: Subject) -> Sequence[SeenNode]:
 
 
 def placement(subject: Subject) -> Iterator[str]:
-    """Say of each node why it does not take the pod, or that it is none of what is looked at here."""
+    """Say of the nodes why they do not take the pod, or that it is none of what is looked at here."""
     if asked := resources(subject.pod.grant):
         yield from _of_partitions(asked, subject)
         return
     if not judged(subject):
         yield "no node shares GPUs, or none can be seen"
-    nothing = _UNCOMPARED if subject.pod.grant is None else _NOTHING
-    for node in judged(subject):
-        found = [*_of_node(node, subject), *of_gpus(node, subject)]
-        yield f"{node.name}: {'; '.join(found) or nothing + _words(subject)}"
+    nothing = (_UNCOMPARED if subject.pod.grant is None else _NOTHING) + _words(subject)
+    found = ((node.name, [*_of_node(node, subject), *of_gpus(node, subject)]) for node in judged(subject))
+    yield from in_lines((name, "; ".join(why) or nothing) for name, why in found)
 
 
 def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
@@ -42,9 +42,8 @@ def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
         hidden = ", or none can be seen" if subject.seen.hidden(ALL_NODES) else ""
         maker = "the plugin of the partitions' maker, or by DRA at its ResourceSlices"
         yield f"no node advertises {' or '.join(asked)}{hidden}: look at {maker}"
-    for node in nodes:
-        found = [*_of_node(node, subject), *of_partitions(node, subject)]
-        yield f"{node.name}: {'; '.join(found) or advertised(node, asked) + _words(subject)}"
+    found = ((node, [*_of_node(node, subject), *of_partitions(node, subject)]) for node in nodes)
+    yield from in_lines((node.name, "; ".join(why) or advertised(node, asked) + _words(subject)) for node, why in found)
 
 
 def _words(subject: Subject) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from console.objects import Metadata
+from console.pod_templates import Resources
 from console.words import Shown
 from policies.quantity import whole
 
@@ -26,17 +27,18 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     status: QuotaStatus = QuotaStatus()
 
 
-def of_shares(quotas: Iterable[Quota]) -> Iterator[str]:
-    """Say of each quota of shares how much of it is taken."""
+def of_shares(quotas: Iterable[Quota], by: Resources) -> Iterator[str]:
+    """Say of each quota of shares, which are called as *by* says, how much of it is taken."""
     for quota in quotas:
         for resource, hard in sorted(quota.status.hard.items()):
-            if names_shares(resource):
+            if names_shares(resource, by):
                 used = quota.status.used.get(resource, "0")
                 most, taken = whole(hard), whole(used)
                 full = ": it is used up" if most is not None and taken is not None and taken >= most else ""
                 yield Shown(f"quota {quota.metadata.name}: {used} of {hard} {resource}{full}")
 
 
-def names_shares(resource: str) -> bool:
-    """Whether a resource looks as if it were one of shares, whatever `_cluster.yaml` calls them."""
-    return any(mark in resource for mark in _MARKS)
+def names_shares(resource: str, by: Resources) -> bool:
+    """Whether a resource, also as a quota writes it, is called as shares are, or looks as if it were one of them."""
+    name = resource.removeprefix("requests.").removeprefix("limits.")
+    return by.cluster.is_ours(name) or name in by.of_nodes or any(mark in name for mark in _MARKS)

@@ -80,6 +80,11 @@ _OF_DENIALS: Final = (
         page=f"{_PAGE}#the-api-servers-own-check",
     ),
     Remedy(
+        says="ValidatingAdmissionPolicy 'gpu-share-lockdown",  # that of claims as well
+        what="ask for a share as the message says; where the pod was granted one, gpu-share doctor finds what differs",
+        page=_DENIED,
+    ),
+    Remedy(
         says='.gpu-share.dev" denied the request',
         what="do what the message proposes, or change the policy",
         page=_DENIED,

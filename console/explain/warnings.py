@@ -34,9 +34,9 @@ def of_now(events: Iterable[Event], pod: Pod) -> tuple[str, ...]:
     if pod.status.phase not in ("Pending", "Failed"):
         return ()
     told = _sorted(events)
-    since = max((one.at or "" for one in told if one.reason in _PREPARED_BY), default="")
+    since = max((one.order for one in told if one.reason in _PREPARED_BY), default=None)
     over = _PREPARING if _is_prepared(pod) else (_SCHEDULING,) if pod.spec.node_name else ()
-    return last(one for one in told if one.reason not in over and (one.at or "") >= since)
+    return last(one for one in told if one.reason not in over and (since is None or one.order >= since))
 
 
 def _is_prepared(pod: Pod) -> bool:
@@ -50,4 +50,4 @@ def _is_prepared(pod: Pod) -> bool:
 
 
 def _sorted(events: Iterable[Event]) -> list[Event]:
-    return sorted(events, key=lambda one: one.at or "")
+    return sorted(events, key=lambda one: one.order)

@@ -13,7 +13,9 @@ from console.words import several
 
 # Conditions by which a workload says that it has no pods, or how it is, with the status that says so.
 _TROUBLES: Final = {"ReplicaFailure": "True", "Suspended": "True"}
-_ENDED: Final = {"Failed": "True", "Complete": "True"}
+_ENDED: Final = {"Failed": "True", "Complete": "True", "Succeeded": "True"}  # the last is of Kubeflow's jobs
+_ENDING: Final = {**_ENDED, "FailureTarget": "True", "SuccessCriteriaMet": "True"}  # no pod is made any more
+_TOO_LATE: Final = "DeadlineExceeded"
 _STATES: Final = {**_ENDED, "FailureTarget": "True", "Progressing": "False"}
 
 # What a maker makes, and what stands behind its own name there: a hash of a template, or minutes since 1970.
@@ -23,11 +25,24 @@ _MADE: Final = {
 }
 
 
-class WorkloadSpec(msgspec.Struct, frozen=True, kw_only=True):
+class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job of Kubeflow is to run."""
+
+    suspend: bool | None = None
+
+
+class WorkloadSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is wanted."""
 
     replicas: int | None = None
-    suspend: bool = False
+    suspend: bool | None = None
+    paused: bool = False  # of a Deployment
+    run_policy: RunPolicy | None = None
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether no pods are wanted for now."""
+        return bool(self.suspend or (self.run_policy and self.run_policy.suspend))
 
 
 class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,6 +51,8 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[Condition, ...] = ()
     replicas: int | None = None  # pods that were created; of a Deployment also those of before
     desired_number_scheduled: int | None = None  # of a DaemonSet
+    failed: int | None = None  # pods of a Job; where one was stopped, it counts
+    succeeded: int | None = None
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +67,10 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
     """Say what the object itself says of its pods, but for what is *told* by events."""
     if workload.spec.replicas == 0:
         yield "it asks for 0 replicas"
-    if workload.spec.suspend:
+    if workload.spec.is_suspended:
         yield "it is suspended"
+    if workload.spec.paused and not (workload.status.replicas or told):
+        yield "it is paused, and makes no pods of its template until kubectl rollout resume"
     if workload.status.desired_number_scheduled == 0:
         yield "no node is one for its pods: look at nodeSelector, affinity and tolerations of its template"
     for one in workload.status.conditions:
@@ -61,12 +80,22 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
 
 def states(workload: Workload) -> Iterator[str]:
     """Say how the object itself says that it is, where that is not how it should be, or it is over."""
+    if workload.spec.paused and workload.status.replicas:
+        yield "it is paused: its template is not rolled out until kubectl rollout resume"
     yield from (_in_words(one) for one in workload.status.conditions if _STATES.get(one.type) == one.status)
 
 
 def is_over(workload: Workload) -> bool:
     """Whether it has ended, and makes no pods any more."""
     return any(_ENDED.get(one.type) == one.status for one in workload.status.conditions)
+
+
+def wants_none(workload: Workload) -> bool:
+    """Whether it wants no pods: it is suspended, or over. One that waited in vain for its first pod still says why."""
+    ending = [one for one in workload.status.conditions if _ENDING.get(one.type) == one.status]
+    never_had_any = not (workload.status.failed or workload.status.succeeded)
+    is_too_late = any(one.reason == _TOO_LATE for one in ending)
+    return workload.spec.is_suspended or (bool(ending) and not (is_too_late and never_had_any))
 
 
 def failures(
@@ -82,7 +111,7 @@ def failures(
         on = event.involved_object
         if is_of(on, kind, name) and event.is_recent(now):
             before = newest.get((on.kind, on.name), event)
-            newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
+            newest[on.kind, on.name] = max(before, event, key=lambda one: one.order)
     for (by, of), event in sorted(newest.items(), key=lambda one: one[0]):
         if wants_pods(event.involved_object):
             yield f"{by} {of}, {several(event.times, 'time')}: {event.said}"

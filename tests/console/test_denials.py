@@ -14,6 +14,7 @@ from tests.console.stand_in import Reply, StandIn, status_of
 Connected = Callable[[StandIn], ApiServer]
 A = state(gpu(tenant("resnet-0", 2)), on="gpu-a")
 OURS = 'admission webhook "pods.gpu-share.dev" denied the request: too much'
+TOO_LATE = '{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}'
 REPLICA_SET = "/apis/apps/v1/namespaces/team-vision/replicasets/resnet-5d"
 
 
@@ -52,6 +53,37 @@ def test_a_denial_is_over_with_its_controller(
     seen = look(connected(on))
     assert bool(seen.denials) is is_there
     assert seen.unseen == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_there"),
+    [
+        ('{"spec": {"suspend": false}}', True),
+        ('{"spec": {"suspend": true}}', False),
+        ('{"status": {"failed": 7, "conditions": [{"type": "FailureTarget", "status": "True"}]}}', False),
+        ('{"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}', False),
+        ('{"status": {"conditions": [{"type": "Complete", "status": "True"}]}}', False),
+        ('{"status": {"conditions": [{"type": "Complete", "status": "False"}]}}', True),
+        # For want of a pod: that all were denied is why it failed.
+        (f'{{"status": {{"conditions": [{TOO_LATE}]}}}}', True),
+        (f'{{"status": {{"failed": 1, "conditions": [{TOO_LATE}]}}}}', False),
+    ],
+)
+def test_a_job_that_is_suspended_or_over_wants_no_pods_and_none_of_it_is_denied(
+    connected: Connected,
+    said: str,
+    is_there: bool,  # noqa: FBT001 - of a table
+) -> None:
+    on = cluster(A, events=(denial(OURS, kind="Job", name="train"),))
+    on.raw["/apis/batch/v1/namespaces/team-vision/jobs/train"] = (200, said.encode())
+    assert bool(look(connected(on)).denials) is is_there
+
+
+@pytest.mark.parametrize("said", ['{"runPolicy": {"suspend": true}}', '{"suspend": true}'])
+def test_a_job_of_a_framework_that_is_suspended_wants_no_pods(connected: Connected, said: str) -> None:
+    on = cluster(A, events=(denial(OURS, kind="PyTorchJob", name="train"),))
+    on.raw["/apis/kubeflow.org/v1/namespaces/team-vision/pytorchjobs/train"] = (200, f'{{"spec": {said}}}'.encode())
+    assert look(connected(on)).denials == ()
 
 
 def test_a_controller_of_a_kind_that_is_not_known_is_not_asked_for(connected: Connected) -> None:

@@ -49,6 +49,10 @@ def ended(message: str, reason: str = "Error") -> dict[str, Any]:
             "unable to validate against any security context constraint: Host IPC is not allowed",
             "the policy must say mps",
         ),
+        (
+            "ValidatingAdmissionPolicy 'gpu-share-lockdown' with binding 'gpu-share-lockdown' denied request",
+            "ask for a",
+        ),
         ('failed calling webhook "namespace.sidecar-injector.istio.io": no endpoints available', ""),
         ('failed calling webhook "pods.gpu-share.dev": context deadline exceeded', "the webhook does not answer"),
         ('failed calling webhook "restricted-pods.gpu-share.dev": refused', "the webhook does not answer"),

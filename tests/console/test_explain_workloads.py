@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.console.explained import OURS, Asked, explain, known, only, owned
-from tests.console.objects import ago, denial, pod
+from tests.console.objects import ago, denial, gpu, pod, state
 from tests.console.stand_in import Object, StandIn, status_of
 
 DEPLOYMENT = "apps/v1/namespaces/team-vision/deployments/resnet"
@@ -129,6 +129,34 @@ def test_an_object_without_pods_says_itself_why(asked: Asked, path: str, said: d
     assert f"    {told}" in text
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"spec": {"suspend": True}}, "  Not created\n    it is suspended\n"),
+        (
+            {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}},
+            "no pods\n  State\n    Failed: BackoffLimitExceeded\n",
+        ),
+    ],
+)
+def test_a_job_without_pods_that_wants_none_is_not_called_denied(asked: Asked, said: dict[str, Any], told: str) -> None:
+    on = made_by("batch/v1/namespaces/team-vision/jobs/train", **said)
+    on.lists[f"{OURS}/events"] = [denial("too much", kind="Job", name="train")]
+    text = explain(asked, on, "job/train")
+    assert told in text
+    assert "too much" not in text
+
+
+def test_of_a_paused_deployment_it_is_said_that_it_is_paused(asked: Asked) -> None:
+    text = explain(asked, made_by(DEPLOYMENT, spec={"replicas": 1, "paused": True}), "deploy/resnet")
+    assert "  Not created\n    it is paused, and makes no pods of its template until kubectl rollout resume\n" in text
+    on = known(owned(pod("resnet-0"), "ReplicaSet", "resnet-5d"))
+    only(on, DEPLOYMENT, spec={"replicas": 1, "paused": True}, status={"replicas": 1})
+    text = explain(asked, on, "deploy/resnet")
+    assert "  State\n    it is paused: its template is not rolled out until kubectl rollout resume\n" in text
+    assert "Not created" not in text
+
+
 @pytest.mark.parametrize(("kind", "name"), [("StatefulSet", "resnet"), ("DaemonSet", "resnet"), ("Job", "resnet")])
 def test_a_controller_of_its_own_name_is_found_and_one_with_a_longer_name_is_not(
     asked: Asked, kind: str, name: str
@@ -184,6 +212,30 @@ def test_of_a_pod_that_was_never_created_the_quotas_are_told(asked: Asked) -> No
         "one that was denied left nothing behind, and whoever created it was told why; quota gpus: 8 of 8" in ran.stderr
     )
     assert len(ran.stderr.splitlines()) == 1
+
+
+RENAMED = "k8s.amazonaws.com/vgpu"
+
+
+@pytest.mark.parametrize("resource", [RENAMED, "example.com/part", "example.com/part-mig-1g.10gb"])
+@pytest.mark.parametrize("forbidden", [set(), {"configmaps"}], ids=["by file", "by nodes"])
+def test_shares_of_another_name_have_quotas_and_are_asked_for_by_limits(
+    asked: Asked, resource: str, forbidden: set[str]
+) -> None:
+    plain = resource.removesuffix("-mig-1g.10gb")
+    on = known(pod("resnet-0", phase="Pending", on=""), state=state(gpu(resource=resource) if forbidden else gpu()))
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][1]["data"] = {
+        "_cluster.yaml": f"resourceNames: {{mps: {plain}}}\n"
+    }
+    on.forbidden = forbidden
+    status = {"hard": {f"requests.{resource}": "8", "cpu": "1"}, "used": {f"requests.{resource}": "8"}}
+    on.lists[QUOTAS] = [{"metadata": {"name": "gpus"}, "status": status}]
+    (container,) = on.lists[f"{OURS}/pods"][0]["spec"]["containers"]
+    container["resources"] = {"limits": {resource: "2", "cpu": "1", "rdma/hca": "1"}}
+    text = explain(asked, on, "resnet-0")
+    assert f"  Quotas\n    quota gpus: 8 of 8 requests.{resource}: it is used up\n" in text, text
+    assert f"    limit of main: 2 x {resource}\n" in text
+    assert "rdma" not in text
 
 
 def test_quotas_that_may_not_be_read_are_named_with_the_right(asked: Asked) -> None:

@@ -19,6 +19,7 @@ from tests.console.stand_in import Object
 
 _UNNAMED = "its node gpu-a names it on no GPU: nobody sees which one it has, or what it takes"
 _WITHOUT = "no part of gpu-share runs on its node gpu-b: nobody sees which GPU it has, or what it takes"
+_GONE = "its node gpu-b is gone: there is no such node any more, and nobody sees whether it still runs"
 _OTHER = gpu(tenant("other", 2))
 
 
@@ -54,9 +55,13 @@ def test_a_pod_that_its_node_does_not_name_is_told(one: Object) -> None:
     assert said(one, state(_OTHER)) == _UNNAMED
 
 
-@pytest.mark.parametrize("unlabelled", ["gpu-b", ""], ids=["without the label", "gone"])
-def test_a_pod_on_a_node_without_gpu_share_is_told(unlabelled: str) -> None:
-    assert said(pod("lost", on="gpu-b"), state(_OTHER), unlabelled=unlabelled) == _WITHOUT
+@pytest.mark.parametrize("listed", [("gpu-a", "gpu-b"), ()], ids=["known", "nodes not known"])
+def test_a_pod_on_a_node_without_gpu_share_is_told(listed: tuple[str, ...]) -> None:
+    assert said(pod("lost", on="gpu-b"), state(_OTHER), unlabelled="gpu-b", listed=frozenset(listed)) == _WITHOUT
+
+
+def test_of_a_pod_whose_node_is_gone_that_is_said_and_not_to_label_the_node() -> None:
+    assert said(pod("lost", on="gpu-b"), state(_OTHER), listed=frozenset({"gpu-a"})) == _GONE
 
 
 @pytest.mark.parametrize(
@@ -107,10 +112,12 @@ def test_where_nodes_or_the_parts_cannot_be_listed_no_node_is_said_to_have_none(
 
 
 def test_explain_and_top_say_it_with_what_to_do(asked: Asked) -> None:
-    for on, why in (("gpu-a", _UNNAMED), ("gpu-b", _WITHOUT)):
-        text = explain(asked, known(pod("lost", on=on)), "lost")
+    for on, why in (("gpu-a", _UNNAMED), ("gpu-b", _WITHOUT), ("gpu-c", _GONE.replace("gpu-b", "gpu-c"))):
+        explained, made = known(pod("lost", on=on)), cluster(state(_OTHER), pods=(pod("lost", on=on),))
+        for one in (explained, made):
+            one.lists["/api/v1/nodes"] += [node("gpu-b", labelled=False)]
+        text = explain(asked, explained, "lost")
         assert f"\n  GPU\n    {why}\n    what to do: " in text
-        made = cluster(state(_OTHER), pods=(pod("lost", on=on),))
         assert f"! team-vision/lost is Running: {why}\n" in asked(made, "top", "--once").stdout
 
 
