@@ -53,10 +53,9 @@ _SERVICES: Final = frozenset(
 )
 _INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
 _NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv")
-_TAKING = re.compile(rf"(?<![\w.-])(?:{'|'.join(_NAMES)})(?=[\s'\"\\])", re.ASCII)
-_IN_NAMES: Final = ("declare", "doas", "env", "exec", "runuser", "set", "su", "typeset")  # one of them in each
-# The name comes first, because the engine skips to its first character; that it begins a word is seen behind it.
-_MAY_TAKE = re.compile("|".join([rf"{one}(?<![^\s/]{one})(?!\S)" for one in _NAMES]))
+# Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
+_IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?=[\s'\"\\])", re.ASCII) for one in _NAMES}
+_IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/]{one})(?!\S)") for one in _NAMES}
 
 
 def may_take(words: Sequence[str]) -> bool:
@@ -66,8 +65,16 @@ def may_take(words: Sequence[str]) -> bool:
 
 def names_taking(text: str) -> bool:
     """Whether a word of *text* for a shell takes variables from programs."""
-    # In a text of many characters the pattern alone takes ten times as long to find nothing.
-    return any(one in text for one in _IN_NAMES) and _TAKING.search(text) is not None
+    return _has_one_of(_IN_TEXTS, text)
+
+
+def _may_take_in(plain: str) -> bool:
+    return _has_one_of(_IN_PLAIN_WORDS, plain)
+
+
+def _has_one_of(patterns: Mapping[str, re.Pattern[str]], text: str) -> bool:
+    # In a text of many characters a pattern alone takes ten times as long to find nothing.
+    return any(one in text and pattern.search(text) is not None for one, pattern in patterns.items())
 
 
 def is_taking_program(word: str) -> bool:
@@ -92,11 +99,11 @@ def starts_shell(words: Sequence[str]) -> bool:
 
 def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[str, ...]]:
     """Yield the commands in the plain words of a text that is not read which take variables from what they start."""
-    if not any(one in text for one in _IN_NAMES) or not _MAY_TAKE.search(text):
+    if not _may_take_in(text):
         return
     commands = _COMMAND.findall(text)
     work(len(commands))
-    for command in filter(_MAY_TAKE.search, commands):
+    for command in filter(_may_take_in, commands):
         words = list(dropwhile(_is_in_front, command.split()))
         work(_STEPS_OF_COMMAND + _STEPS_OF_WORD * len(words))
         at, takes_text = unwrapped(words)

@@ -12,6 +12,7 @@ from typing import Final
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
 
 _MOST_UNREAD: Final = 1024  # options in one text
+_MOST_COMMANDS: Final = 1024  # backquotes in one text that are told apart, far above any real one
 BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
 POSSIBLE: Final = f"{BETWEEN}{BETWEEN}"  # behind it stands what is only one of several that may
 
@@ -89,7 +90,7 @@ def unread_options(text: str) -> Iterator[str]:
 
 
 def _substituted(text: str, variables: Variables, computed: str) -> str:
-    text = _without_runs(text).replace("`", f"{computed} ")
+    text = _without_commands(text, computed)
     if "$" not in text:
         return text
     variables.read(text)
@@ -117,11 +118,13 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
     return _SUBSTITUTION.sub(value, text)
 
 
-def _without_runs(text: str) -> str:
-    """Leave one of several backquotes behind each other: it says what they all do, and each takes more room."""
-    while "``" in text:
+def _without_commands(text: str, computed: str) -> str:
+    """Put in for backquotes what they write; the words between them are read."""
+    while "``" in text:  # one of several behind each other says what they all do, and each takes more room
         text = text.replace("``", "`")
-    return text
+    if text.count("`") <= _MOST_COMMANDS:
+        return text.replace("`", f"{computed} ")
+    return f"{text.replace('`', ' ')} {ANYTHING} "  # what so many write may be anything
 
 
 def _unlooked(computed: str, match: re.Match[str]) -> str:
