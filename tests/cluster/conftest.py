@@ -2,8 +2,12 @@
 These tests take over the cluster of KUBECONFIG, so they run only where someone asks for this directory: `make
 cluster-test`. One installation serves them all; a test that needs another overlay says so, and the next one that needs
 the simulated GPUs gets them back.
+
+In the end all is removed, which takes most of a minute; where GPU_SHARE_CLUSTER_GOES says that the cluster itself will
+be, only what is on its node is.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +32,7 @@ POLICIES = {
     "on-trial": "mode: warn",
     **{name: rules for rules, name in RULES.items()},
 }
+_GOES = bool(os.environ.get("GPU_SHARE_CLUSTER_GOES"))
 _FIRST_POD = pytest.StashKey[float]()
 
 
@@ -54,7 +59,8 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip(f"nothing was run on a cluster: {reason}")
     here = Cluster()
     yield here
-    remove_all(here)
+    if not _GOES:
+        remove_all(here)
     here.api.close()
 
 
@@ -74,7 +80,7 @@ def anywhere(cluster: Cluster, node: Node, tmp_path_factory: pytest.TempPathFact
     try:
         yield installation
     finally:
-        _remove_all(cluster, node, installation)
+        _remove_from_node(cluster, node) if _GOES else _remove_all(cluster, node, installation)
 
 
 @pytest.fixture(scope="session")
@@ -123,3 +129,8 @@ def _remove_all(cluster: Cluster, node: Node, installation: Installation) -> Non
         installation.uninstall()
     node.clean()
     eventually(lambda: "gpu-share" not in cluster.run("kubectl get namespaces -o name"), what="the namespace has gone")
+
+
+def _remove_from_node(cluster: Cluster, node: Node) -> None:
+    cluster.run("kubectl -n gpu-share delete daemonset --all --cascade=foreground")  # what ends writes no more
+    node.clean()
