@@ -160,3 +160,27 @@ def test_a_process_that_runs_says_of_the_files_what_one_that_starts_would(change
             starting = {str(one.problem) for one in PolicyStore(directory, needs=()).troubles}
             assert starting <= told, change
             assert bool(starting) == bool(told), change
+
+
+def test_a_fault_of_the_reader_is_told_and_leaves_what_was_in_force_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, team="share: {maximum: '0.5'}")
+    store = PolicyStore(tmp_path)
+
+    def failing(*_: object, **__: object) -> None:
+        raise RecursionError("too deep")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("policies.reading.store.put_in_force", failing)
+        write(tmp_path, team="share: {maximum: '0.4'}")
+        for _ in range(2):
+            assert store.refresh() is False
+            (trouble,) = store.troubles
+            assert trouble.problem.file == str(tmp_path)
+            assert "a fault of gpu-share" in trouble.problem.message
+            assert "RecursionError" in trouble.problem.message
+            assert trouble.effect == "the last good policies stay in force"
+            assert (store.broken_files, maximum(store.current)) == (1, "0.5")
+    assert store.refresh() is True
+    assert (store.troubles, store.broken_files, maximum(store.current)) == ((), 0, "0.4")
