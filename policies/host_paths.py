@@ -157,7 +157,7 @@ def writable_in(rules: Iterable[HostPathRule]) -> frozenset[str]:
     return frozenset(rule.path for rule in rules if rule.writable)
 
 
-def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator[str]:
+def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str | None) -> Iterator[str]:
     """Yield what is wrong with rules that are each valid alone; a rule costs as much as there are writable ones."""
     seen: set[str] = set()
     writable = [rule.path for rule in rules if rule.writable]
@@ -165,7 +165,7 @@ def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator
         if rule.path in seen:
             yield f"{rule.path} is here twice: remove one of the two"
         seen.add(rule.path)
-        if meet(rule.path, pipe_directory):
+        if pipe_directory is not None and meet(rule.path, pipe_directory):
             yield _bypasses(rule.path, pipe_directory)
         for other in writable:
             if rule.path != other and is_within(rule.path, other):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from fnmatch import translate
 from functools import cache
 from itertools import chain, dropwhile
 from operator import itemgetter
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
+from policies.frameworks.image_glob import ImageGlob, image_glob
 from policies.frameworks.option_pattern import Names
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.tools import runs_another, tool
@@ -53,14 +53,15 @@ class Catalogue:
         }
         self.settings = SettingIndex(self.frameworks.values())
         self._images: dict[str, tuple[int, Framework]] = {}  # by the end of their repository; the first of two counts
-        self._globs: list[tuple[re.Pattern[str], tuple[int, Framework]]] = []
+        self._globs: list[tuple[str, ImageGlob, tuple[int, Framework]]] = []
         self._programs: dict[str, list[tuple[str, Framework]]] = {}  # by their first word
         for rank, framework in enumerate(self.frameworks.values()):
             for image in framework.images:
                 if _WILDCARDS.isdisjoint(image):
                     self._images.setdefault(image, (rank, framework))
                 else:
-                    self._globs.append((_image_pattern(image), (rank, framework)))
+                    glob = image_glob(image)
+                    self._globs.append((glob.has, glob, (rank, framework)))
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
         self._by_last_word: dict[str, dict[str, list[_Ranked]]] = {}  # and by the one in front of it
@@ -87,7 +88,8 @@ class Catalogue:
         return found
 
     def _recognised(self, name: str) -> Framework | None:
-        found = [ranked for pattern, ranked in self._globs if pattern.fullmatch(name)]
+        path = f"/{name}"
+        found = [ranked for has, glob, ranked in self._globs if has in path and glob.fits(path)]
         at = len(name)
         for _ in range(self._most_steps):  # the last step of the path, the last two, and so on
             if at <= 0:
@@ -132,8 +134,8 @@ class Catalogue:
 
     def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""
-        name = repository(container.image or "")
-        if any(_image_pattern(glob).fullmatch(name) for glob in framework.version_images):
+        path = f"/{repository(container.image or '')}"
+        if any(image_glob(glob).fits(path) for glob in framework.version_images):
             known = version(container.image or "")
             return known if known is None or known[0] < _FIRST_YEAR else None
         return None
@@ -206,12 +208,6 @@ def _leading(program: str) -> re.Pattern[str]:
     python = r"python[0-9.]*(?:\s+-(?!m\b)\w+(?:\s+ignore)?)*"
     written = "".join(rf"{python if one == 'python' else re.escape(one)}\s+" for one in words)
     return re.compile(rf"(?<![^{_BEFORE_WORD}]){written}\Z")
-
-
-@cache
-def _image_pattern(glob: str) -> re.Pattern[str]:
-    """Match the end of a repository, from any slash on."""
-    return re.compile(f"(?:.*/)?(?:{translate(glob)})", re.DOTALL)
 
 
 def repository(image: str) -> str:

@@ -17,9 +17,12 @@ from policies.form import Section, form
 from policies.frameworks.written_form import (
     ImageName,
     OptionName,
+    OtherProgram,
+    Program,
     Separator,
     Shortest,
     VariableName,
+    VariablePrefix,
     check_name,
     check_texts,
     check_value,
@@ -211,11 +214,11 @@ class Framework(Section, frozen=True, kw_only=True):
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[
-        tuple[Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"\S+( \S+)*")], ...],
+        tuple[Program, ...],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     other_programs: Annotated[
-        tuple[Annotated[str, form("two words or more with single spaces", "vllm bench", pattern=r"\S+( \S+)+")], ...],
+        tuple[OtherProgram, ...],
         Meta(description="Command lines of two words or more, like one of `programs`, that do not take its argument."),
     ] = ()
     image_takes_arguments: Annotated[
@@ -226,7 +229,7 @@ class Framework(Section, frozen=True, kw_only=True):
         Memory | None, Meta(description="null: it needs nothing, it follows the memory that is free.")
     ] = None
     option_prefixes: Annotated[
-        tuple[Annotated[str, form("how names of variables begin", "SM_VLLM_", pattern=r"[A-Za-z_][A-Za-z0-9_]*")], ...],
+        tuple[VariablePrefix, ...],
         Meta(
             description="Its server makes options of all variables that begin so, whatever the case of what follows, "
             "and with dashes or underscores."

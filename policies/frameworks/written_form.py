@@ -7,9 +7,16 @@ from msgspec import Meta
 
 from policies.form import form
 
+_LONGEST = 253  # of a name: what looks for many at once takes them apart by a call for each character
+
 ImageName = Annotated[
     str,
-    form("a glob for the end of an image's name, without its tag", "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+"),
+    form(
+        "a glob of at most 253 characters for the end of an image's name, without its tag",
+        "vllm-openai",
+        pattern=r"([^\s/]+/)*[^\s/:@]+",
+        max_length=_LONGEST,
+    ),
 ]
 OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
     str,
@@ -25,7 +32,42 @@ Shortest = Annotated[
 Separator = Annotated[
     str, form("a comma or a semicolon", ",", pattern="[,;]?"), Meta(description="Between the settings of a variable.")
 ]
-VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
+VariableName = Annotated[
+    str,
+    form(
+        "the name of a variable, of at most 253 characters",
+        "GPU_MEMORY",
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+        max_length=_LONGEST,
+    ),
+]
+VariablePrefix = Annotated[
+    str,
+    form(
+        "how names of variables begin, in at most 253 characters",
+        "SM_VLLM_",
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+        max_length=_LONGEST,
+    ),
+]
+Program = Annotated[
+    str,
+    form(
+        "a command line of at most 253 characters with single spaces",
+        "vllm serve",
+        pattern=r"\S+( \S+)*",
+        max_length=_LONGEST,
+    ),
+]
+OtherProgram = Annotated[
+    str,
+    form(
+        "two words or more with single spaces, of at most 253 characters",
+        "vllm bench",
+        pattern=r"\S+( \S+)+",
+        max_length=_LONGEST,
+    ),
+]
 
 
 def canonical(option: str) -> str:

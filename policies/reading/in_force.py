@@ -5,7 +5,7 @@ A broken file of a namespace concerns that namespace alone. Where a policy was i
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from policies.frameworks.detection import Catalogue
 from policies.host_paths import writable_in
 from policies.policy import EffectivePolicy, broken_policy
 from policies.policy_set import PolicySet
-from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, owner_of
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, judging, owner_of
 from policies.reading.told import MOST_OF_A_FILE, MOST_TOLD
 from policies.reading.troubles import Trouble
 
@@ -83,14 +83,15 @@ class _Change:
             name: file.layer for name, file in files.items() if not file.problems and name not in self._problems
         }
         self._own: dict[str, Layer] = {}
-        self._judged_by = _judging(Cluster())  # `_cluster.yaml`, which is looked at first
+        self._judged_by = judging(None)  # `_cluster.yaml`, which is looked at first
         self._alike: InForce | None = None  # what was in force before, if other files are judged by the same as then
         self._left = MOST_TOLD - sum(map(len, self._problems.values()))
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
-        self._judged_by = _judging(cluster)
-        if self._before is not None and _judging(self._before.policies.cluster) == self._judged_by:
+        is_unknown = cluster_layer is None and self._before is None and CLUSTER_FILE in self._problems
+        self._judged_by = judging(None if is_unknown else cluster)
+        if self._before is not None and judging(self._before.policies.cluster) == self._judged_by:
             self._alike = self._before
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
@@ -218,22 +219,6 @@ class _Change:
 
     def _effect(self, file: str | None, name: str, policies: PolicySet) -> str:
         return "no pod is affected: the namespace is exempt" if policies.is_exempt(name) else self._effects[file]
-
-
-class _Judging(TypedDict):
-    """What the other files are judged by; see `effective`."""
-
-    pipe_directory: str
-    partitions: frozenset[str]
-    models: frozenset[str]
-
-
-def _judging(cluster: Cluster) -> _Judging:
-    return {
-        "pipe_directory": cluster.mps.pipe_directory,
-        "partitions": frozenset(cluster.partitions),
-        "models": frozenset(cluster.models),
-    }
 
 
 def _given(*layers: Layer | None) -> Iterable[Layer]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
@@ -108,19 +108,39 @@ def _frameworks(root: Node) -> list[Node]:
     return root.fields["frameworks"].items if "frameworks" in root.fields else []
 
 
+class Judging(TypedDict):
+    """What the other files are judged by; see `effective`."""
+
+    pipe_directory: str | None
+    partitions: frozenset[str] | None
+    models: frozenset[str] | None
+
+
+def judging(cluster: Cluster | None) -> Judging:
+    """Say what *cluster* judges the other files by; nothing where nobody knows it."""
+    if cluster is None:
+        return Judging(pipe_directory=None, partitions=None, models=None)
+    return {
+        "pipe_directory": cluster.mps.pipe_directory,
+        "partitions": frozenset(cluster.partitions),
+        "models": frozenset(cluster.models),
+    }
+
+
 def effective(  # noqa: PLR0913 - all that _cluster.yaml says of a policy
     layers: Sequence[Layer],
     problems: list[Problem],
     *,
-    pipe_directory: str = DEFAULT_PIPE_DIRECTORY,
-    partitions: Collection[str] = (),
-    models: Collection[str] = (),
+    pipe_directory: str | None = DEFAULT_PIPE_DIRECTORY,
+    partitions: Collection[str] | None = (),
+    models: Collection[str] | None = (),
     most: int = MOST_OF_A_FILE,
 ) -> EffectivePolicy:
     """
     Lay *layers* over the built-in defaults, the last on top; about so many conflicts are added to *problems*.
 
-    *pipe_directory*, the names of *partitions*, and the *models* that are devices are those of `_cluster.yaml`.
+    *pipe_directory*, the names of *partitions*, and the *models* that are devices are those of `_cluster.yaml`; nothing
+    is judged by what is None, since nobody knows it.
     """
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
@@ -153,16 +173,16 @@ def _conflicts(made: EffectivePolicy) -> Iterator[Problem]:
         yield _conflict(made, ("memory.headroom", headroom), relation, ("share.minimum", share.minimum))
 
 
-def _conflicts_of_paths(made: EffectivePolicy, pipe_directory: str) -> Iterator[Problem]:
+def _conflicts_of_paths(made: EffectivePolicy, pipe_directory: str | None) -> Iterator[Problem]:
     source = made.source("hostPaths")
     if source.file == made.file:  # else the fault is of another file
         for said in conflicts(made.policy.host_paths, pipe_directory=pipe_directory):
             yield Problem(made.file, source.line, "hostPaths", said)
 
 
-def _unknown_partition(made: EffectivePolicy, partitions: Collection[str]) -> Iterator[Problem]:
+def _unknown_partition(made: EffectivePolicy, partitions: Collection[str] | None) -> Iterator[Problem]:
     policy = made.policy
-    if policy.strategy != PARTITION or policy.partition in partitions:
+    if partitions is None or policy.strategy != PARTITION or policy.partition in partitions:
         return
     known = f"known are {', '.join(sorted(partitions))}" if partitions else "there are none"
     if policy.partition is None:
@@ -176,9 +196,9 @@ def _unknown_partition(made: EffectivePolicy, partitions: Collection[str]) -> It
         )
 
 
-def _unknown_devices(made: EffectivePolicy, models: Collection[str]) -> Iterator[Problem]:
+def _unknown_devices(made: EffectivePolicy, models: Collection[str] | None) -> Iterator[Problem]:
     for device in made.policy.shared_devices:
-        if is_model(device) and device not in models:
+        if models is not None and is_model(device) and device not in models:
             known = f"known are {', '.join(sorted(map(device_name, models)))}" if models else "there are none"
             message = f"nodes of {CLUSTER_FILE} have no device {device_name(device)}, {known}: correct one of the two"
             yield _blamed(made, "devices", message)

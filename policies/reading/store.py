@@ -1,10 +1,10 @@
 """From a directory to the policies in force."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from policies.cluster import Cluster
-from policies.errors import PolicyError
+from policies.errors import PolicyError, Problem, quoted
 from policies.policy_set import PolicySet
 from policies.reading.directory import (
     TooManyFilesError,
@@ -66,26 +66,42 @@ class PolicyStore:
         if state == self._state:
             return False
         try:
-            with paths_from(self._directory):
-                files = read_files(self._directory, self._files)
+            return self._read_again(state)
         except PolicyError as error:
             self._state = state if isinstance(error, TooManyFilesError) else ""  # nothing was seen, so look again
-            self.troubles = tuple(Trouble(one, "", "the last good policies stay in force") for one in error.problems)
-            self.broken_files = 1
-            return False
+            self._tell_of_none(error.problems)
+        except Exception as error:  # noqa: BLE001 - a fault of ours, which nobody sees unless it is told like theirs
+            self._state = ""
+            said = f"cannot be read by a fault of gpu-share: undo what was changed, and report it ({_named(error)})"
+            self._tell_of_none((Problem(str(self._directory), 0, "", said),))
+        return False
+
+    def _read_again(self, state: object) -> bool:
+        with paths_from(self._directory):
+            files = read_files(self._directory, self._files)
         if files is None:
             return False
+        made = put_in_force(files, self._in_force, needs=self._needs)
         # What was changed while it was read shows in the state, and is read again by the next call.
         self._state, self._files = state, files
         before, had_troubles = self.current, bool(self.troubles)
-        self._take(put_in_force(files, self._in_force, needs=self._needs))
+        self._take(made)
         return self.current is not before or (had_troubles and not self.troubles)
+
+    def _tell_of_none(self, problems: Iterable[Problem]) -> None:
+        """Tell of *problems* for which nothing of the directory is taken up."""
+        self.troubles = tuple(Trouble(one, "", "the last good policies stay in force") for one in problems)
+        self.broken_files = 1
 
     def _take(self, in_force: InForce) -> None:
         self._in_force = in_force
         self.current = in_force.policies
         self.troubles = tuple(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
         self.broken_files = in_force.broken_files  # with the files as they are now
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {quoted(str(error), 120)}"
 
 
 def _first_in_force(files: Mapping[str, PolicyFile], needs: Collection[str], last: Path | None) -> InForce:

@@ -32,7 +32,7 @@ def _own(number: int) -> Framework:
     """Make an entry of a cluster's own, whose names begin and end as those of others do."""
     return Framework(
         name=f"team{number}",
-        images=(f"team{number}/*/srv-*",),
+        images=(f"team{number}/*/srv-*", f"*team{number}*", f"[a-z]*/srv{number}-*"),
         programs=(f"team{number} serve", f"python -m team{number}.server"),
         memory=Memory(
             spellings=(

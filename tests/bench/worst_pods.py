@@ -145,6 +145,7 @@ def _containers(size: int) -> Iterator[Worst]:
     named = [{"name": f"c{number}"} for number in range(size // 60)]
     asked = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(size // 60)}
     yield "containers with a share", pod(None, *named, annotations=asked)
+    yield from images_of_steps(size)
     for words in (["--gp .9 --gp .9"] * 31, ["-gp .9 " * 60], ["--gpu-memory-utilization=0.1"] * 31):
         count = min(size // len(json.dumps(words)), MOST_CONTAINERS - 1)
         first = [container(f"c{number}", args=words) for number in range(count)]
@@ -158,6 +159,14 @@ def _containers(size: int) -> Iterator[Worst]:
     zero = [{"name": "a", "resources": {"limits": {VGPU: "0.0"}, "requests": {VGPU: "0.0"}}}] * (size // 110)
     yield "limits of zero", pod(None, *zero, {"name": "b", "resources": {"limits": {VGPU: 1}}})
     yield "one long name", pod("0.2", container(filled("x", size)))
+
+
+def images_of_steps(size: int, *, first: int = 0) -> Iterator[Worst]:
+    """Yield pods of images that end in numbers from *first* on: of an image that was seen the framework is kept."""
+    count = max(1, min(size // 570, MOST_SHARES))
+    for unit in ("a/", "s/", "team"):
+        images = (f"{filled(unit, 500)}{first + number}" for number in range(count))
+        yield f"images of {unit!a}", pod(None, *(limited(f"c{n}", 1, image=image) for n, image in enumerate(images)))
 
 
 def _rest(size: int) -> Iterator[Worst]:

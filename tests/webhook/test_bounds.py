@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from policies.size import MOST_SHARES
 from tests.bench.worst_cases import POLICIES as WORST
-from tests.bench.worst_pods import at_the_limits, widest, worst_pods
+from tests.bench.worst_pods import at_the_limits, images_of_steps, widest, worst_pods
 from tests.bench.worst_texts import makers
 from tests.policies.pods import container, pod, policies
 from tests.webhook.reviews import call, debugged, patch_of
@@ -96,6 +96,15 @@ def test_no_pod_of_a_hundred_kib_takes_a_fraction_of_a_second(by: Any) -> None:
     for name, on in worst_pods(8 * SIZE):
         body = json.dumps(call(on)).encode()
         assert any(_cpu_seconds(body, by) < 0.15 for _ in range(3)), name
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_images_that_were_never_seen_take_no_fraction_of_a_second_either(by: Any) -> None:
+    seconds: dict[str, list[float]] = {}
+    for first in (10_000, 20_000, 30_000):
+        for name, on in images_of_steps(8 * SIZE, first=first):
+            seconds.setdefault(name, []).append(_cpu_seconds(json.dumps(call(on)).encode(), by))
+    assert all(min(times) < 0.15 for times in seconds.values()), seconds
 
 
 def _cpu_seconds(body: bytes, by: Any) -> float:

@@ -8,6 +8,11 @@ from policies.reading.layers import read_layer
 
 if TYPE_CHECKING:
     from policies.errors import Problem
+from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.command_line import CommandLine
+from policies.frameworks.detection import Catalogue
+from policies.frameworks.framework import Framework, Memory, Spelling
+from policies.pod import Container
 
 SPELLING = "memory.spellings[0]"
 
@@ -80,3 +85,40 @@ def test_entries_are_as_many_as_a_review_can_look_for(number: int) -> None:
     read_layer("_cluster.yaml", f"frameworks: [{entries}]", problems)
     told = ["expected a list with at most 64 items, got a list: take out 1 of its 65 items"]
     assert [one.message for one in problems] == told[: number - 64]
+
+
+@pytest.mark.parametrize(
+    ("entry", "field"),
+    [
+        ("memory: {{spellings: [{{variable: {name}}}]}}", "memory.spellings[0].variable"),
+        ("constants: [{{variable: {name}, value: '1'}}]", "constants[0].variable"),
+        ("programs: [{name}]", "programs[0]"),
+        ("otherPrograms: [a {name}]", "otherPrograms[0]"),
+        ("optionPrefixes: [{name}]", "optionPrefixes[0]"),
+        ("images: [{name}]", "images[0]"),
+        ("versionImages: [{name}]", "versionImages[0]"),
+    ],
+)
+def test_a_name_that_is_longer_than_any_real_one_is_a_fault(entry: str, field: str) -> None:
+    problems: list[Problem] = []
+    for length in (250, 2_000):
+        written = entry.format(name="A" * length)
+        read_layer("_cluster.yaml", f"frameworks: [{{name: x, source: s, {written}}}]", problems)
+    (problem,) = problems
+    assert problem.field == f"frameworks[0].{field}"
+    assert "at most 253 characters" in problem.message
+
+
+def test_the_longest_names_are_looked_for_though_each_begins_as_another_does() -> None:
+    names = ["A" * length for length in range(2, 254)]
+    entries = [
+        Framework(
+            name="x",
+            source="s",
+            programs=tuple(names),
+            memory=Memory(spellings=tuple(Spelling(variable=name) for name in names)),
+        )
+    ]
+    found = Catalogue(BUILT_IN, entries).within(CommandLine(Container(name="a", command=["sh", "-c", names[-1]])))
+    assert found is not None
+    assert found.name == "x"

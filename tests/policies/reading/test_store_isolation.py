@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.errors import Problem
+from policies.errors import PolicyError, Problem
 from policies.reading.layers import Layer, read_layer
-from policies.reading.store import PolicyStore
+from policies.reading.store import PolicyStore, load
 from tests.policies.reading.volume import maximum, swap, swapping, write
 
 
@@ -160,3 +160,52 @@ def test_a_process_that_runs_says_of_the_files_what_one_that_starts_would(change
             starting = {str(one.problem) for one in PolicyStore(directory, needs=()).troubles}
             assert starting <= told, change
             assert bool(starting) == bool(told), change
+
+
+def test_a_fault_of_the_reader_is_told_and_leaves_what_was_in_force_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, team="share: {maximum: '0.5'}")
+    store = PolicyStore(tmp_path)
+
+    def failing(*_: object, **__: object) -> None:
+        raise RecursionError("too deep")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("policies.reading.store.put_in_force", failing)
+        write(tmp_path, team="share: {maximum: '0.4'}")
+        for _ in range(2):
+            assert store.refresh() is False
+            (trouble,) = store.troubles
+            assert trouble.problem.file == str(tmp_path)
+            assert "a fault of gpu-share" in trouble.problem.message
+            assert "RecursionError" in trouble.problem.message
+            assert trouble.effect == "the last good policies stay in force"
+            assert (store.broken_files, maximum(store.current)) == (1, "0.5")
+    assert store.refresh() is True
+    assert (store.troubles, store.broken_files, maximum(store.current)) == ((), 0, "0.4")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "default"),
+    [
+        ("nodes: [{model: '*T4*', device: t4, vgpusPerGpu: 4}]", "devices: [gpu, t4]"),
+        ("partitions: {mi300x: [{share: '1', resource: amd.com/gpu}]}", "{strategy: partition, partition: mi300x}"),
+        ("mps: {pipeDirectory: /var/tmp/pipes}", "hostPaths: [{path: /tmp/nvidia-mps}]"),
+    ],
+)
+def test_where_no_good_cluster_file_is_known_others_are_not_blamed_for_what_it_may_say(
+    tmp_path: Path, cluster: str, default: str
+) -> None:
+    write(tmp_path, _cluster=f"vgpusPerGpu: '10'\n{cluster}", _default=default, team="hostPaths: [{path: /dev}]")
+    with pytest.raises(PolicyError) as raised:
+        load(tmp_path)
+    assert {Path(one.file).name for one in raised.value.problems} == {"_cluster.yaml", "team.yaml"}
+
+
+def test_others_are_judged_by_the_last_good_cluster_file_that_is_known(tmp_path: Path) -> None:
+    write(tmp_path, _cluster="nodes: [{model: '*T4*', device: t4}]", team="devices: [t4]")
+    store = PolicyStore(tmp_path)
+    write(tmp_path, _cluster="vgpusPerGpu: '10'", team="devices: [h200]")
+    store.refresh()
+    assert {one.policy for one in store.troubles} == {"_cluster", "team"}
