@@ -6,7 +6,7 @@ It takes part in no allocation: whoever wants to see the node reads what it has 
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -73,11 +73,8 @@ class OccupancyWatch:
         self._warn = WarnOnce(_log)
         before = read_occupancy(context.state_dir, boot_id=context.boot_id)
         self._looked_before = before is not None and before.looked_seconds is not None
-        self._since = {
-            (uuid, _name(one)): one.since
-            for uuid, gpu in (before.gpus.items() if before else ())
-            for one in gpu.occupants
-        }
+        self._since = _since(before.gpus if before else {})
+        self._tenants: dict[str, Tenant] = {}  # of the last look, by name
         self._latest = NodeOccupancy(boot_id=context.boot_id)
 
     def run(self) -> None:
@@ -103,7 +100,8 @@ class OccupancyWatch:
             )
         else:
             gpus = occupancy(offers, tenants, self._context.parts_of, since=self._since_when)
-            self._since = {(uuid, _name(one)): one.since for uuid, gpu in gpus.items() for one in gpu.occupants}
+            self._since = _since(gpus)
+            self._tenants = {one.name: self._kept(one) for one in tenants}
             self._looked_before = True
             self._latest = NodeOccupancy(boot_id=boot, looked_seconds=self._context.clock(), gpus=gpus)
         try:
@@ -115,9 +113,22 @@ class OccupancyWatch:
     def _since_when(self, uuid: str, tenant: Tenant) -> str | None:
         """Say since when a container holds a share; None if it did before anyone looked."""
         key = (uuid, tenant.name)
-        if key in self._since or not self._looked_before:
+        earlier = self._tenants.get(tenant.name)
+        is_another = earlier is not None and tenant.is_given_another(earlier)
+        if not self._looked_before or (key in self._since and not is_another):
             return self._since.get(key)
         return datetime.now(UTC).isoformat(timespec="seconds")
+
+    def _kept(self, tenant: Tenant) -> Tenant:
+        """Keep of a container by which allocation it has its share, also where that is not known at this moment."""
+        earlier = self._tenants.get(tenant.name)
+        if tenant.given_by or earlier is None or tenant.is_given_another(earlier):
+            return tenant
+        return replace(tenant, given_by=earlier.given_by)
+
+
+def _since(gpus: Mapping[str, GpuOccupancy]) -> dict[tuple[str, str], str | None]:
+    return {(uuid, _name(one)): one.since for uuid, gpu in gpus.items() for one in gpu.occupants}
 
 
 def watch_occupancy(

@@ -207,7 +207,7 @@ def _reconciler(
         mps_daemons=node.source.mps_daemons,
         tenants=located_with_dra(node.tenants, driver),
         publish=allocators.publish,
-        resource_of=node.division.resource_of,
+        resource_of=lambda one: node.division.resource_of(one) if allocators.by_plugin(one.gpu) else "",
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
         slices_not_published=lambda: slices_not_published(driver),

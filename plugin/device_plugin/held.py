@@ -15,7 +15,7 @@ from plugin.device_plugin import given_twice
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.given_twice import Question
-from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.holder import Holder, located
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.placement import distributed, is_askable, place
@@ -127,8 +127,8 @@ class HeldVgpus:
             self._tell(again=self._holdings.is_record_due())
 
     def located(self, read: Callable[[], Sequence[Tenant]]) -> Callable[[], tuple[Tenant, ...]]:
-        """Give what *read* gives, with the vGPUs on the GPUs that they are on."""
-        return lambda: tuple(tenant.located(self._holdings.gpu_of) for tenant in read())
+        """Give what *read* gives, with the vGPUs on the GPUs that they are on, and by which answer they were given."""
+        return lambda: located(read(), self._holdings.held())  # in this order
 
     def preferred(
         self,

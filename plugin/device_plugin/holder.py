@@ -1,10 +1,11 @@
 """Who holds a vGPU, and where."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import Held
 
 ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin or kubelet ended
@@ -79,6 +80,20 @@ def by_gpu(held: Mapping[str, Holder], *, unknown_of: int) -> dict[str, dict[str
             for gpu in (holder.gpu or vgpu.gpu_uuid, *holder.also):
                 found.setdefault(gpu, {})[text] = holder if holder.of else replace(holder, of=unknown_of)
     return found
+
+
+def located(tenants: Iterable[Tenant], held: Mapping[str, Holder]) -> tuple[Tenant, ...]:
+    """Give *tenants* with their vGPUs on the GPUs that these are on, and with the numbers of the answers to them."""
+
+    def gpu_of(vgpu: VGpuId) -> str:
+        holder = held.get(str(vgpu))
+        return (holder.gpu if holder else "") or vgpu.gpu_uuid
+
+    def given_by(tenant: Tenant) -> frozenset[str]:
+        holders = (held.get(str(vgpu)) for vgpu in tenant.vgpus)
+        return tenant.given_by.union(str(one.call) for one in holders if one and one.call)
+
+    return tuple(replace(tenant.located(gpu_of), given_by=given_by(tenant)) for tenant in tenants)
 
 
 @lru_cache(8192)  # the same IDs all day

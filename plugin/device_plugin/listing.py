@@ -14,7 +14,7 @@ class Listing:
     """What the kubelet says of the time at which it was asked."""
 
     containers: Mapping[str, str]  # by ID: namespace/pod/container
-    without_any: frozenset[str]  # containers that have no vGPU
+    without_any: frozenset[int]  # hashes of the names of containers that have no vGPU: there can be very many
     resources: Mapping[str, str]  # by ID: as which the container has it, where the kubelet says so
     asked_seconds: float
 
@@ -24,7 +24,7 @@ class Listing:
         tenants = tuple(tenants)
         return cls(
             containers={str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus},
-            without_any=frozenset(tenant.name for tenant in tenants if not tenant.vgpus),
+            without_any=frozenset(hash(tenant.name) for tenant in tenants if not tenant.vgpus),
             resources={str(vgpu): name for tenant in tenants for vgpu, name in tenant.resources.items()},
             asked_seconds=asked_seconds,
         )
@@ -40,18 +40,18 @@ class Listing:
 
         A kubelet that has lost its checkpoint names its containers still, and no vGPUs of theirs.
         """
-        return text in self.containers or (holder.is_forgotten and holder.known_as in self.without_any)
+        return text in self.containers or (holder.is_forgotten and hash(holder.known_as) in self.without_any)
 
     def pods(self, held: Mapping[str, Holder]) -> dict[int, str]:
         """Name a container of each pod that it names, by the number that what is *held* has of the pod."""
         return {held[text].pod: name for text, name in self.containers.items() if text in held and held[text].pod}
 
     @property
-    def names(self) -> frozenset[str]:
-        """All containers that it names."""
-        return self.without_any.union(self.containers.values())
+    def names(self) -> frozenset[int]:
+        """All containers that it names, by the hashes of their names."""
+        return self.without_any.union(map(hash, self.containers.values()))
 
-    def is_growing(self, held: Mapping[str, Holder], before: Collection[str]) -> bool:
+    def is_growing(self, held: Mapping[str, Holder], before: Collection[int]) -> bool:
         """
         Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away.
 

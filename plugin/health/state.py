@@ -84,7 +84,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str
     index: int  # NVML's number
     model: str
-    resource: str  # that its vGPUs are advertised as
+    resource: str  # that its vGPUs are advertised as; empty where DRA allocates it
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     memory_mib: int = 0  # that shares are of
     reserved_mib: int | None = None  # that the driver keeps for itself; None where it does not say

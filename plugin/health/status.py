@@ -44,8 +44,9 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     Print how each GPU is, as text or JSON.
 
     Returns:
-        0 if all are healthy, 1 if some are not, none is shared yet or the kubelet does not know a resource, 2 if no
-        plugin runs here or none says how they are, which standard error then says in one line.
+        0 if all are healthy, 1 if some are not, none is shared yet, the kubelet does not know a resource or the slices
+        of DRA are not published, 2 if no plugin runs here or none says how they are, which standard error then says in
+        one line.
     """
     try:
         node, age_seconds = running(state_dir)
@@ -63,8 +64,13 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     else:
         sys.stdout.writelines(f"{line}\n" for line in _lines(node, gpus, age_seconds, unknown))
     sys.stdout.flush()
-    can_be_had = not (node.waiting or node.not_registered) and all(gpu.health.healthy for gpu in gpus)
-    return _ALL_HEALTHY if can_be_had else _SOME_UNHEALTHY
+    is_unseen = node.waiting or node.not_registered or _slices_missing(node)
+    return _SOME_UNHEALTHY if is_unseen or not all(gpu.health.healthy for gpu in gpus) else _ALL_HEALTHY
+
+
+def _slices_missing(node: NodeHealth) -> str:
+    """Say why the scheduler does not see the GPUs of DRA as they are; empty if it does, or there are none."""
+    return node.slices_not_published if any(not gpu.resource for gpu in node.gpus) else ""
 
 
 def _known(node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupancy | None) -> list[_Gpu]:
@@ -143,8 +149,7 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
     for gpu, row in zip(gpus, rows, strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from (f"  {line}" for line in _more(gpu, now))
-    for one in node.not_registered:
-        yield f"not registered: no pod gets any {safe(one.resource)}: {safe(one.why)}"
+    yield from _unseen(node)
     yield from _fit_guard(node.fit_guard)
     if unknown:
         yield f"tenants unknown: {safe(unknown)}"
@@ -156,6 +161,13 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
         yield f"restart needed: _cluster.yaml changed: {', '.join(map(safe, node.restart_needed))}"
     if node.not_taken:
         yield f"not taken from _cluster.yaml: {safe(node.not_taken)}"
+
+
+def _unseen(node: NodeHealth) -> Iterator[str]:
+    for one in node.not_registered:
+        yield f"not registered: no pod gets any {safe(one.resource)}: {safe(one.why)}"
+    if missing := _slices_missing(node):
+        yield f"slices not published: {safe(missing)}"
 
 
 def _fit_guard(guard: FitGuardState | None) -> Iterator[str]:
@@ -177,7 +189,7 @@ def _most_free(gpus: Sequence[GpuRoom]) -> str:
 
 def _row(gpu: GpuHealth, now: datetime) -> tuple[str, ...]:
     state = "healthy" if gpu.healthy else "UNHEALTHY"
-    named = (f"GPU {gpu.index}", *map(safe, (gpu.uuid, gpu.model, gpu.resource)))
+    named = (f"GPU {gpu.index}", *map(safe, (gpu.uuid, gpu.model, gpu.resource or "by DRA")))
     return (*named, state, since(gpu.since, now))
 
 

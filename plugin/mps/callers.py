@@ -15,6 +15,7 @@ _SO_PEERPIDFD = 77
 _NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
 _CREDENTIALS = struct.Struct("iII")  # PID, user and group
 GONE = "a process that has ended"  # and left its connection to another one
+UNTOLD = "a process whose container is not known"
 
 
 def credentials(connection: socket.socket) -> tuple[int, int]:
@@ -43,13 +44,23 @@ def has_ended(connection: socket.socket) -> bool:
         os.close(process)
 
 
-def caller(pid: int) -> ContainerId | str:
-    """Name who made a connection: its container, whichever process did it, or the process itself."""
+def caller(pid: int, proc: Path = Path("/proc")) -> ContainerId | str:
+    """
+    Name who made a connection: its container, whichever process did it, or the process of the node itself.
+
+    One name is for all whose container nobody tells: a container can have any number of processes.
+    """
     try:
-        found = container_of(pid)
-    except OSError:
+        found = container_of(pid, proc)
+    except (FileNotFoundError, ProcessLookupError):
         return GONE
-    return found if found and found.id else (GONE if pid == 0 else f"process {pid}")
+    except OSError:
+        return UNTOLD
+    if found is None:
+        return f"process {pid}"
+    if found.id:
+        return found
+    return f"a container of the pod {found.pod_uid}" if found.pod_uid else UNTOLD
 
 
 def name_of(one: ContainerId | str, logs: Path) -> str:

@@ -40,6 +40,15 @@ def claimed(containers: Sequence[api_pb2.ContainerResources]) -> list[tuple[str,
     return given
 
 
+def claims(container: api_pb2.ContainerResources) -> frozenset[str]:
+    """Name the claims by which a container has devices of ours."""
+    return frozenset(
+        f"{one.claim_namespace}/{one.claim_name}"
+        for one in container.dynamic_resources
+        if any(given.driver_name == DRIVER for given in one.claim_resources)
+    )
+
+
 def _named(container: api_pb2.ContainerResources) -> set[_Device]:
     """Name what a container is said to have."""
     given = (one for dynamic in container.dynamic_resources for one in dynamic.claim_resources)

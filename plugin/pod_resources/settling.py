@@ -23,7 +23,7 @@ class Settling:
         self._is_new = is_continued  # no list of it has come yet
         self._settled_seconds = inf if is_continued else 0.0
         self._longest_seconds = inf
-        self._names: frozenset[str] = frozenset()  # containers that it has named: one that comes again is not new
+        self._names: frozenset[int] = frozenset()  # hashes, of what it has named: what comes again is not new
 
     def another(self) -> SocketIdentity | None:
         """Say which kubelet runs now, if it is another one than was known."""
@@ -37,10 +37,10 @@ class Settling:
             self._is_new, self._settled_seconds, self._names = True, inf, frozenset()
 
     def listed(
-        self, names: frozenset[str], asked_seconds: float, *, is_growing: Callable[[frozenset[str]], bool]
+        self, names: frozenset[int], asked_seconds: float, *, is_growing: Callable[[frozenset[int]], bool]
     ) -> None:
         """
-        Take up a list of containers by their *names*, of the time at which the kubelet was asked.
+        Take up a list of containers by hashes of their *names*, of the time at which the kubelet was asked.
 
         *is_growing* says by all that it has named before whether this says more of what was before the kubelet.
         """

@@ -68,8 +68,8 @@ class Tenancy:
 
     def _check_settled(self, tenants: Sequence[Tenant], asked_seconds: float) -> None:
         """See that the kubelet has had time to name all of its pods, or raise TenantsError."""
-        names = frozenset(tenant.name for tenant in tenants)
-        earlier = frozenset(tenant.name for tenant in self._known or ())
+        names = frozenset(hash(tenant.name) for tenant in tenants)
+        earlier = frozenset(hash(tenant.name) for tenant in self._known or ())
         with self._lock:
             # Afterwards: whichever kubelet has answered, what is there by now counts as new if it is another.
             if kubelet := self._settling.another():

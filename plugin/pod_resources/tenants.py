@@ -1,16 +1,17 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
 import re
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import grpc
 
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId, label_of
-from plugin.pod_resources.claimed import claimed
+from plugin.pod_resources.claimed import claimed, claims
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.rpc import channel
 from policies.contract import MILLI_PER_GPU
@@ -20,8 +21,13 @@ _SIZE = re.compile(r"([1-9][0-9]{0,4})m(?:-(?:timesliced|whole))?-[0-9]+", re.AS
 
 _NOT_BY_MPS = re.compile(r"-[0-9]{1,5}m-(?:timesliced|whole)(?:-|$)", re.ASCII)
 
-# A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
-_LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
+# A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs. In memory an answer
+# takes ten times that and more, and must stay below the container's limit: names alone make it as long as users like.
+_LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
+
+
+_NOTHING: Mapping[VGpuId, str] = MappingProxyType({})
+_NO_CLAIMS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +39,11 @@ class Tenant:
     container: str
     vgpus: tuple[VGpuId, ...]
     devices: tuple[str, ...] = ()  # of DRA, by name, which begins with the GPU's label where it is on one GPU
-    resources: Mapping[VGpuId, str] = field(default_factory=dict)  # as which it holds each vGPU
-    elsewhere: Mapping[VGpuId, str] = field(default_factory=dict)  # UUID of each vGPU on another GPU than its ID says
+    resources: Mapping[VGpuId, str] = field(default_factory=lambda: _NOTHING)  # as which it holds each vGPU
+    elsewhere: Mapping[VGpuId, str] = field(
+        default_factory=lambda: _NOTHING
+    )  # UUID of each vGPU on another GPU than its ID says
+    given_by: frozenset[str] = _NO_CLAIMS  # claims, or numbers of our answers, where somebody has said it
     together: Collection[str] = ()  # UUIDs of the GPUs of its devices of DRA, where somebody has said it
 
     @property
@@ -70,6 +79,12 @@ class Tenant:
         label = f"{label_of(gpu_uuid)}-"
         named = (_SIZE.fullmatch(one.removeprefix(label)) for one in self.devices if one.startswith(label))
         return tuple(int(match[1]) if match else MILLI_PER_GPU for match in named)
+
+    def is_given_another(self, earlier: "Tenant") -> bool:
+        """Whether it has its share by another allocation than *earlier* one of its name."""
+        is_known = bool(self.given_by and earlier.given_by)
+        is_same_share = (self.vgpus, self.devices) == (earlier.vgpus, earlier.devices)
+        return not is_same_share or (is_known and self.given_by.isdisjoint(earlier.given_by))
 
     def located(self, gpu_of: Callable[[VGpuId], str]) -> "Tenant":
         """Give the same container, with its vGPUs on the GPUs that *gpu_of* says."""
@@ -125,20 +140,28 @@ def read_tenants(
     if not answer.pod_resources or (own_pod and all(pod.name != own_pod for pod in answer.pod_resources)):
         this = f"this pod, {own_pod}" if own_pod else "any pod, not even this one"
         raise TenantsError(f"{socket}: the kubelet does not list {this}: it has not heard of its pods yet")
-    tenants = (
-        Tenant(
-            namespace=pod.namespace,
-            pod=pod.name,
+    return tuple(
+        tenant
+        for pod in answer.pod_resources
+        for tenant in _of_pod(pod, resources)
+        if everyone or tenant.vgpus or tenant.devices
+    )
+
+
+def _of_pod(pod: api_pb2.PodResources, resources: Container[str]) -> Iterator[Tenant]:
+    """List a pod's containers; a node can have tens of thousands, so they share what is the same of them all."""
+    namespace, name = pod.namespace, pod.name
+    for container, devices in zip(pod.containers, claimed(pod.containers), strict=True):
+        vgpus = _vgpus(container, resources)
+        yield Tenant(
+            namespace=namespace,
+            pod=name,
             container=container.name,
             vgpus=tuple(sorted(vgpus)),
             devices=devices,
-            resources=vgpus,
+            resources=vgpus or _NOTHING,
+            given_by=claims(container) if devices else _NO_CLAIMS,
         )
-        for pod in answer.pod_resources
-        for container, devices in zip(pod.containers, claimed(pod.containers), strict=True)
-        for vgpus in (_vgpus(container, resources),)
-    )
-    return tuple(tenant for tenant in tenants if everyone or tenant.vgpus or tenant.devices)
 
 
 def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> dict[VGpuId, str]:

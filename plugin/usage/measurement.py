@@ -15,7 +15,7 @@ from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
-ContainerOf = Callable[[int], ContainerId | None]  # raises OSError where there is no such process
+ContainerOf = Callable[[int], ContainerId | None]  # raises OSError as `container_of` does
 
 
 class Measurement:
@@ -72,7 +72,10 @@ def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Containers) -> GpuUs
             continue
         try:
             found = container_of(process.pid)
-        except OSError:  # it has ended, and takes nothing any more
+        except (FileNotFoundError, ProcessLookupError):  # it has ended, and takes nothing any more
+            continue
+        except OSError:
+            complete = False
             continue
         if found is None:  # of the node itself
             continue

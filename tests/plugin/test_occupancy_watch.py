@@ -27,8 +27,10 @@ def ids(*indices: int, gpu_uuid: str = GPU.uuid) -> tuple[VGpuId, ...]:
     return tuple(VGpuId(gpu_uuid, index) for index in indices)
 
 
-def tenant(pod: str, vgpus: tuple[VGpuId, ...] = (), devices: tuple[str, ...] = ()) -> Tenant:
-    return Tenant(namespace="team-a", pod=pod, container="main", vgpus=vgpus, devices=devices)
+def tenant(pod: str, vgpus: tuple[VGpuId, ...] = (), devices: tuple[str, ...] = (), *given_by: str) -> Tenant:
+    return Tenant(
+        namespace="team-a", pod=pod, container="main", vgpus=vgpus, devices=devices, given_by=frozenset(given_by)
+    )
 
 
 def of_gpu(offer: Offer, *tenants: Tenant, devices: dict[str, dict[str, int]] | None = None) -> GpuOccupancy:
@@ -142,6 +144,36 @@ def test_since_when_is_known_of_those_alone_that_came_while_somebody_looked(kube
     assert told["new"] is not None
     kubelet.watch().look()  # the next plugin
     assert kubelet.since() == told
+
+
+@pytest.mark.parametrize(
+    ("now", "is_another"),
+    [
+        (tenant("web-0", ids(0, 1, 2), (), "8"), True),
+        (tenant("web-0", ids(3, 4), (), "8"), True),
+        (tenant("web-0", ids(0, 1), (), "8"), True),
+        (tenant("web-0", ids(0, 1), (), "7"), False),
+        (tenant("web-0", ids(0, 1)), False),
+    ],
+)
+def test_since_when_is_that_of_the_pod_of_now_and_not_of_an_earlier_one_of_its_name(
+    kubelet: Kubelet, now: Tenant, *, is_another: bool
+) -> None:
+    watch = kubelet.watch()
+    kubelet.tenants = [tenant("web-0", ids(0, 1), (), "7")]
+    watch.look()
+    assert kubelet.since() == {"web-0": None}
+    kubelet.tenants = [now]
+    watch.look()
+    assert (kubelet.since()["web-0"] is not None) is is_another
+
+
+def test_an_allocation_that_is_not_known_for_a_moment_is_told_from_the_next_one(kubelet: Kubelet) -> None:
+    watch = kubelet.watch()
+    for call in ("7", "", "8"):
+        kubelet.tenants = [tenant("web-0", ids(0), (), *filter(None, [call]))]
+        watch.look()
+        assert (kubelet.since()["web-0"] is not None) is (call == "8")
 
 
 def test_what_another_boot_has_seen_is_not_known(kubelet: Kubelet) -> None:

@@ -68,7 +68,7 @@ def test_the_services_are_found_under_the_kubelets_names() -> None:
         ("PodResources", {"name": 1, "namespace": 2, "containers": 3}),
         ("ContainerResources", {"name": 1, "devices": 2, "dynamic_resources": 5}),
         ("ContainerDevices", {"resource_name": 1, "device_ids": 2}),
-        ("DynamicResource", {"claim_resources": 4}),
+        ("DynamicResource", {"claim_name": 2, "claim_namespace": 3, "claim_resources": 4}),
         ("ClaimResource", {"cdi_devices": 1, "driver_name": 2, "pool_name": 3, "device_name": 4}),
         ("CDIDevice", {"name": 1}),
     ],

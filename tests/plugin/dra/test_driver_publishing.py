@@ -88,6 +88,10 @@ def test_a_kubelet_that_refuses_the_driver_is_told_with_its_reason_and_finds_no_
     wait_until(lambda: node.store.below(SLICES) == [])
     why = "the kubelet does not register the driver: no handler for DRAPlugin"
     wait_until(lambda: health(node).slices_not_published == why)
+    told = status(node.directory / "state")
+    assert (told.returncode, told.stdout.count(f"\nslices not published: {why}\n")) == (1, 1)
+    assert "gpu-share.dev/vgpu" not in told.stdout
     node.register()
     wait_until(lambda: health(node).slices_not_published == "")
     assert node.store.below(SLICES)
+    assert status(node.directory / "state").returncode == 0

@@ -133,6 +133,23 @@ def test_a_resource_that_the_kubelet_does_not_know_is_told_with_what_to_do_and_1
     assert (ran.returncode, json.loads(ran.stdout)["not_registered"]) == (1, [msgspec.to_builtins(one)])
 
 
+def test_gpus_of_dra_that_the_scheduler_does_not_see_are_told_with_the_reason_and_1(tmp_path: Path) -> None:
+    why = "the kubelet does not register the driver: no handler"
+    write_node_health(tmp_path, node(healthy(0), healthy(1, resource=""), slices_not_published=why))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    _, first, second, last = ran.stdout.splitlines()
+    assert first.startswith("GPU 0  GPU-0  H200  gpu-share.dev/vgpu  healthy  ")
+    assert second.startswith("GPU 1  GPU-1  H200  by DRA              healthy  ")
+    assert last == f"slices not published: {why}"
+
+
+def test_slices_that_would_be_empty_are_no_fault(tmp_path: Path) -> None:
+    write_node_health(tmp_path, node(healthy(0), slices_not_published="waiting for the kubelet"))
+    ran = status(tmp_path)
+    assert (ran.returncode, len(ran.stdout.splitlines())) == (0, 2)
+
+
 def test_a_number_that_cannot_be_taken_is_told_with_the_reason(tmp_path: Path) -> None:
     why = "vgpusPerGpu 10 -> 50: more than the 48 clients"
     write_node_health(tmp_path, node(healthy(0), not_taken=why))

@@ -1,3 +1,4 @@
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.sockets import target
+from policies.contract import DRIVER
 
 VGPU = "gpu-share.dev/vgpu"
 
@@ -185,3 +187,36 @@ def test_where_the_kubelet_names_no_requests_each_container_has_what_is_named_fo
     with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=pods)):
         tenants = read_tenants(directory / "kubelet.sock", {VGPU})
     assert [one.devices for one in tenants] == [("gpu-1-100m-0", "gpu-1-100m-1")] * 2
+
+
+def test_containers_without_a_share_take_little_memory_however_long_their_names_are(directory: Path) -> None:
+    many = [api_pb2.ContainerResources(name=f"{number:063}") for number in range(8000)]
+    long = api_pb2.PodResources(name="p" * 253, namespace="n" * 63, containers=many)
+    with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=[long])):
+        read_tenants(directory / "kubelet.sock", {VGPU}, everyone=True)
+        tracemalloc.start()
+        tenants = read_tenants(directory / "kubelet.sock", {VGPU}, everyone=True)
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert len(tenants) == 8000
+    assert taken < 8000 * 300
+
+
+def test_an_answer_that_would_not_fit_into_the_memory_of_the_plugin_is_not_taken(directory: Path) -> None:
+    large = api_pb2.PodResources(name="p" * 5_000_000)
+    answer = api_pb2.ListPodResourcesResponse(pod_resources=[large])
+    with kubelet(directory / "kubelet.sock", answer), pytest.raises(TenantsError, match="RESOURCE_EXHAUSTED"):
+        read_tenants(directory / "kubelet.sock", {VGPU})
+
+
+def test_a_container_with_devices_of_dra_is_told_with_the_claim_that_gave_them(directory: Path) -> None:
+    claim = api_pb2.DynamicResource(
+        claim_name="web-0-x7k2p",
+        claim_namespace="team",
+        claim_resources=[api_pb2.ClaimResource(driver_name=DRIVER, device_name="gpu-1-200m-0")],
+    )
+    main = api_pb2.ContainerResources(name="main", dynamic_resources=[claim])
+    web = api_pb2.PodResources(name="web-0", namespace="team", containers=[main])
+    with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=[web])):
+        (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU})
+    assert tenant.given_by == {"team/web-0-x7k2p"}

@@ -1,12 +1,14 @@
 """In which container a process is, by what kubelets and runtimes call the cgroups of pods."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.usage.cgroups import ContainerId, container_id, container_of
+from plugin.usage.cgroups import UNTOLD, ContainerId, container_id, container_of
+from tests.plugin.usage.tasks import ENDED, RUNS, has_thread
 
 UID = "3f1c7f6e-1111-4222-8333-944444444444"
 UNDER = UID.replace("-", "_")
@@ -97,4 +99,50 @@ def test_a_process_that_has_ended_is_not_found(tmp_path: Path) -> None:
 def test_what_is_longer_than_any_cgroup_is_not_read_whole(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "cgroup").write_bytes(b"0::/" + b"\xff" * 1_000_000 + f"/kubepods/pod{UID}/{ID}".encode())
+    assert container_of(7, tmp_path) is None
+
+
+V1 = f"8:pids:/kubepods/burstable/pod{UID}/{ID}\n1:name=systemd:/kubepods/burstable/pod{UID}/{ID}\n"
+NOWHERE = "8:pids:/\n1:name=systemd:/\n"
+HYBRID = f"{NOWHERE}0::/system.slice/containerd.service\n"
+
+
+@pytest.mark.parametrize("ended", [NOWHERE, HYBRID])
+def test_a_process_is_in_its_container_also_when_its_main_thread_has_ended(tmp_path: Path, ended: str) -> None:
+    has_thread(tmp_path, 7, 7, ended, ENDED)
+    has_thread(tmp_path, 7, 8, ended, ENDED)
+    has_thread(tmp_path, 7, 9, V1, RUNS)
+    assert container_of(7, tmp_path) == ContainerId(UID, ID)
+
+
+@pytest.mark.parametrize("ended", [NOWHERE, HYBRID])
+def test_where_the_kernel_does_not_say_any_more_where_a_process_was_it_is_not_one_of_the_node(
+    tmp_path: Path, ended: str
+) -> None:
+    has_thread(tmp_path, 7, 7, ended, ENDED)
+    assert container_of(7, tmp_path) == UNTOLD
+
+
+def test_of_a_process_with_any_number_of_threads_that_have_ended_not_all_are_asked(tmp_path: Path) -> None:
+    for thread in range(7, 207):
+        has_thread(tmp_path, 7, thread, NOWHERE, ENDED)
+    in_order = [int(name) for name in os.listdir(tmp_path / "7" / "task") if name != "7"]  # noqa: PTH208 - its order
+    has_thread(tmp_path, 7, in_order[-1], V1, RUNS)
+    assert container_of(7, tmp_path) == UNTOLD
+    has_thread(tmp_path, 7, in_order[50], V1, RUNS)
+    assert container_of(7, tmp_path) == ContainerId(UID, ID)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [(HYBRID, RUNS), (NOWHERE, RUNS), ("0::/system.slice/nvidia-persistenced.service\n", ENDED)],
+)
+def test_a_process_of_the_node_stays_one(tmp_path: Path, text: str, flags: int) -> None:
+    has_thread(tmp_path, 7, 7, text, flags)
+    assert container_of(7, tmp_path) is None
+
+
+def test_a_process_of_the_node_stays_one_also_when_its_main_thread_has_ended(tmp_path: Path) -> None:
+    has_thread(tmp_path, 7, 7, NOWHERE, ENDED)
+    has_thread(tmp_path, 7, 8, "8:pids:/system.slice/a.service\n", RUNS)
     assert container_of(7, tmp_path) is None

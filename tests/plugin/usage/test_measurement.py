@@ -13,6 +13,7 @@ from plugin.usage.record import ContainerUse, GpuUse, read_use
 from tests.plugin.mps.bench import A, B
 from tests.plugin.nvml_library import bound
 from tests.plugin.usage.links import UID, linked
+from tests.plugin.usage.tasks import ENDED, RUNS, has_thread
 
 SOURCE = Path(__file__).parents[1] / "mps" / "fake_modes.c"
 MIB = 2**20
@@ -163,6 +164,26 @@ def test_a_process_whose_container_is_not_known_leaves_it_open_who_takes_nothing
     node.has("resnet", 11, logged=unknown != "no link")
     node.says("compute", A, f"{11 if unknown == 'no link' else 0} {MIB}")
     assert node.measured(library)[A] == GpuUse(complete=False)
+
+
+def test_a_process_that_is_there_and_may_not_be_seen_leaves_it_open_who_takes_nothing(
+    node: Node, library: Path
+) -> None:
+    (node.proc / "11" / "cgroup").mkdir(parents=True)  # cannot be read
+    node.says("compute", A, f"11 {MIB}")
+    assert node.measured(library)[A] == GpuUse(complete=False)
+
+
+def test_what_a_container_takes_without_its_main_thread_is_its_own_or_leaves_it_open_who_takes_nothing(
+    node: Node, library: Path
+) -> None:
+    node.has("resnet", 11)
+    told = (node.proc / "11" / "cgroup").read_text().replace("0::", "8:pids:")
+    has_thread(node.proc, 11, 11, "8:pids:/\n", ENDED)
+    node.says("compute", A, f"11 {70 << 30}")
+    assert node.measured(library)[A] == GpuUse(complete=False)
+    has_thread(node.proc, 11, 12, told, RUNS)
+    assert node.measured(library)[A] == GpuUse(containers=(used("resnet", 70 << 30),), complete=True)
 
 
 def test_what_a_container_takes_is_known_whatever_its_name(node: Node, library: Path) -> None:
