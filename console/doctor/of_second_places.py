@@ -24,8 +24,9 @@ from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
-# How the variable `pipes` writes slashes and dots, and what they mean.
-_WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
+# What the variable `pipes` has for the slashes of a path, since a hostPath may have several, and dots between.
+_FIRST_SLASH: Final = "^([.]?/+)*"
+_SLASH: Final = "(/+[.])*/+"
 
 
 def exempt(on: Installation) -> Verdict:
@@ -72,7 +73,7 @@ def pipes(on: Installation) -> Verdict:
         return policies
     wanted = policies.cluster.mps.pipe_directory
     found = [*dict.fromkeys(_of_daemons(on, wanted)), *_of_admission(on, wanted)]
-    return fail(*found, hint="make mps.pipeDirectory, both paths of gpu-share-mps, and the variables the same")
+    return fail(*found, hint="make mps.pipeDirectory, both paths of gpu-share-mps, and the variables agree")
 
 
 def host_paths(on: Installation) -> Verdict:
@@ -170,22 +171,21 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
 
 
 def _of_admission(on: Installation, wanted: str) -> Iterator[str]:
+    pattern = _pattern(wanted)
     for name in (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY):
         policy = (on.admission_policies or {}).get(name)
         if policy is None:
             continue
-        if _directory(policy.variable("pipes")) != wanted:
-            yield f"the variable pipes of the policy {name} is not a pattern for {wanted}"
+        if policy.variable("pipes").strip() != pattern:
+            yield f"the variable pipes of the policy {name} is not a pattern for {wanted}: expected {pattern}"
         if name == CREATED_POLICY and wanted not in _TEXT.findall(policy.variable("never")):
             yield f"the variable never of the policy {name} lacks {wanted}"
 
 
-def _directory(expression: str) -> str:
-    """Read the directory out of the pattern that an admission policy has for it."""
-    pattern = expression.strip().strip("'")
-    for written, meant in _WRITTEN:
-        pattern = pattern.replace(written, meant)
-    return pattern
+def _pattern(directory: str) -> str:
+    """Write the pattern for a directory as the admission policies have it."""
+    names = directory.removeprefix("/").replace(".", "[.]")
+    return f"'{_FIRST_SLASH}{names.replace('/', _SLASH)}'"
 
 
 def _listed(effective: EffectivePolicy) -> set[str]:
