@@ -162,6 +162,14 @@ def test_other_claims_are_admitted(name: str, version: str) -> None:
     assert CLAIMS.denials({"kind": "ResourceClaim", "metadata": {}, "spec": {}}) == []
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_claim_without_requests_which_has_null_for_them_is_admitted(version: str) -> None:
+    claim: Object = {"apiVersion": f"resource.k8s.io/{version}", "kind": "ResourceClaim", "metadata": {"name": "c"}}
+    claim["spec"] = {"devices": {"requests": None}}
+    for on in (claim, template(claim)):
+        assert CLAIMS.denials(on) == []
+
+
 def test_claims_are_held_to_it_by_clusters_that_serve_no_v1_yet() -> None:
     (rule,) = policy_spec(OBJECTS, "gpu-share-lockdown-claims")["matchConstraints"]["resourceRules"]
     assert set(rule["apiVersions"]) == set(VERSIONS)
