@@ -8,7 +8,6 @@ from console.doctor.admission import (
     CHANGED_POLICY,
     CREATED_POLICY,
     LOCKDOWN_POLICY,
-    NAME_LABEL,
     MatchCondition,
     Selector,
 )
@@ -37,7 +36,7 @@ def exempt(on: Installation) -> Verdict:
     wanted = {*policies.cluster.exempt_namespaces, NAMESPACE}
     found = []
     for name, selector in _selectors(on):
-        excluded = _excluded(selector)
+        excluded = selector.excluded
         found += [f"{name} is called for {one}, which is exempt" for one in sorted(wanted - excluded)]
         found += [f"{name} is not called for {one}, which is not exempt" for one in sorted(excluded - wanted)]
     return fail(*found, hint="make exemptNamespaces of _cluster.yaml and the namespaceSelectors the same")
@@ -148,15 +147,6 @@ def _conditions(on: Installation) -> Iterator[tuple[str, tuple[MatchCondition, .
             yield str(webhook.name), webhook.match_conditions
     if policy := (on.admission_policies or {}).get(CREATED_POLICY):
         yield f"the policy {CREATED_POLICY}", policy.spec.match_conditions
-
-
-def _excluded(selector: Selector) -> set[str]:
-    return {
-        str(value)
-        for one in selector.match_expressions
-        if one.key == NAME_LABEL and one.operator == "NotIn"
-        for value in one.values
-    }
 
 
 def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:

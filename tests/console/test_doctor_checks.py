@@ -8,7 +8,7 @@ import pytest
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, Finding, findings
-from console.objects import Pod
+from console.objects import Metadata, Pod
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import LEFT_TO_OTHERS, Ages, Fault, Gpu, Use
 from tests.console.installations import (
@@ -23,6 +23,7 @@ from tests.console.installations import (
 from tests.console.objects import GIB, gpu, part, tenant
 from tests.console.wrong import (
     of_admission,
+    of_exempt,
     of_kubernetes,
     of_narrowed,
     of_nodes,
@@ -44,6 +45,7 @@ WRONG = [
     *of_admission.WRONG,
     *of_narrowed.WRONG,
     *of_second_places.WRONG,
+    *of_exempt.WRONG,
     *of_parts.WRONG,
     *of_nodes.WRONG,
     *of_runtimes.WRONG,
@@ -84,9 +86,11 @@ def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -
     assert [one for one in found if one.status not in FINE] == []
 
 
-def test_the_lockdown_is_right_as_it_is_shipped() -> None:
-    locked = installation(**admission_policies([*BASE, *of_admission.LOCKDOWN]))
-    assert [one for one in findings(locked, AFTER) if one.status not in FINE] == []
+def test_the_lockdown_is_right_as_it_is_shipped_where_the_namespaces_exist_that_it_exempts() -> None:
+    names = ("gpu-operator", "gpu-share", "kube-system", "nvidia-gpu-operator")
+    locked = admission_policies([*BASE, *of_admission.LOCKDOWN])
+    there = installation(**locked, namespaces=dict.fromkeys(names, Metadata()))
+    assert [one for one in findings(there, AFTER) if one.status not in FINE] == []
 
 
 @pytest.mark.parametrize("directory", ["/srv/mps", "/run-mps/a.b", "/mps"])
