@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
+from policies.contract import GRANT_ANNOTATION, MPS_VOLUME
 from policies.denial import DeniedError
 from policies.handlers import commands_beside
 from policies.pod import Pod, Slot
@@ -17,9 +18,11 @@ MOST_SHARES: Final = 64  # containers with a share
 MOST_WORDS: Final = 2048  # of command and args
 MOST_VARIABLES: Final = 4096
 MOST_MOUNTS: Final = 1024
-MOST_VOLUMES: Final = 256
 MOST_QUANTITIES: Final = 2048  # of resources, limits and requests
-MOST_OTHERS: Final = 1024  # annotations, tolerations, references in envFrom, added capabilities
+MOST_OTHERS: Final = 1024  # tolerations, references in envFrom, added capabilities
+# Beside what comes with a share: the policies in the API server count that too, and admit one more.
+MOST_VOLUMES: Final = 255
+MOST_ANNOTATIONS: Final = 1023
 MOST_NAMED: Final = 16 * 1024  # characters in the names of containers, which are in the answer too
 _LIMITS: Final = (
     ("characters in the names of its containers", MOST_NAMED),
@@ -31,7 +34,7 @@ _LIMITS: Final = (
     ("added capabilities", MOST_OTHERS),
     ("volumes", MOST_VOLUMES),
     ("tolerations", MOST_OTHERS),
-    ("annotations", MOST_OTHERS),
+    ("annotations", MOST_ANNOTATIONS),
 )
 _LOWEST_LIMIT: Final = min(most for _, most in _LIMITS)
 
@@ -94,10 +97,16 @@ def _counts(pod: Pod, containers: Sequence[Slot]) -> tuple[tuple[int, ...], int]
             quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
         if one.security_context and one.security_context.capabilities:
             capabilities += len(one.security_context.capabilities.add or ())
-    volumes, tolerations = len(pod.spec.volumes or ()), len(pod.spec.tolerations or ())
-    annotations = len(pod.metadata.annotations or ())
+    volumes, tolerations = _own_volumes(pod), len(pod.spec.tolerations or ())
+    written = pod.metadata.annotations or {}
+    annotations = len(written) - (GRANT_ANNOTATION in written)
     counts = (named, words, variables, mounts, quantities, references, capabilities, volumes, tolerations, annotations)
     return counts, longest
+
+
+def _own_volumes(pod: Pod) -> int:
+    volumes = pod.spec.volumes or ()
+    return len(volumes) - (len(volumes) > MOST_VOLUMES and any(one.name == MPS_VOLUME for one in volumes))
 
 
 def _too_large(count: int, what: str, most: int) -> DeniedError:

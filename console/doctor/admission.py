@@ -12,6 +12,7 @@ from policies.contract import NAMESPACE
 CREATED_POLICY: Final = NAMESPACE
 CHANGED_POLICY: Final = f"{NAMESPACE}-changes"
 LOCKDOWN_POLICY: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
+LOCKDOWN_CLAIMS_POLICY: Final = f"{LOCKDOWN_POLICY}-claims"  # and this one with it
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"  # of a namespace: its name
 
@@ -54,6 +55,16 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def selects_all(self) -> bool:
         """Whether it has no condition."""
         return not self.match_expressions and not self.match_labels
+
+    @property
+    def excluded(self) -> set[str]:
+        """The namespaces that it leaves out by their names."""
+        return {
+            str(value)
+            for one in self.match_expressions
+            if one.key == NAME_LABEL and one.operator == "NotIn"
+            for value in one.values
+        }
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -8,6 +8,7 @@ from console.doctor import of_dra
 from console.doctor.admission import (
     CHANGED_POLICY,
     CREATED_POLICY,
+    LOCKDOWN_CLAIMS_POLICY,
     LOCKDOWN_POLICY,
     NAME_LABEL,
     AdmissionPolicy,
@@ -42,7 +43,7 @@ _OF_PODS: Final = "what users forge, or add later, is admitted"
 _POLICIES: Final = {CREATED_POLICY: _OF_PODS, CHANGED_POLICY: _OF_PODS}
 _POLICIES_OF_LOCKDOWN: Final = {
     LOCKDOWN_POLICY: "pods without a share can name GPUs",
-    f"{LOCKDOWN_POLICY}-claims": "claims can be of GPUs by the DeviceClass of another driver",
+    LOCKDOWN_CLAIMS_POLICY: "claims can be of GPUs by the DeviceClass of another driver",
 }
 _POLICIES_OF_DRA: Final = {
     f"{NAMESPACE}-claims": "who may create pods can use the claim, and so the GPU, of others",
@@ -58,7 +59,7 @@ _ASKED: Final = {
     CREATED_POLICY: ("CREATE", "pods"),
     CHANGED_POLICY: ("UPDATE", "pods pods/ephemeralcontainers pods/resize pods/status"),
     LOCKDOWN_POLICY: ("CREATE UPDATE", "pods pods/ephemeralcontainers pods/status"),
-    f"{LOCKDOWN_POLICY}-claims": ("CREATE UPDATE", "resourceclaims resourceclaimtemplates"),
+    LOCKDOWN_CLAIMS_POLICY: ("CREATE UPDATE", "resourceclaims resourceclaimtemplates"),
     f"{NAMESPACE}-claims": ("CREATE UPDATE", "resourceclaims resourceclaims/status"),
     f"{NAMESPACE}-claim-templates": ("CREATE UPDATE", "resourceclaimtemplates"),
     f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),

@@ -8,7 +8,6 @@ from console.doctor.admission import (
     CHANGED_POLICY,
     CREATED_POLICY,
     LOCKDOWN_POLICY,
-    NAME_LABEL,
     MatchCondition,
     Selector,
 )
@@ -24,8 +23,9 @@ from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
-# How the variable `pipes` writes slashes and dots, and what they mean.
-_WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
+# What the variable `pipes` has for the slashes of a path, since a hostPath may have several, and dots between.
+_FIRST_SLASH: Final = "^([.]?/+)*"
+_SLASH: Final = "(/+[.])*/+"
 
 
 def exempt(on: Installation) -> Verdict:
@@ -36,7 +36,7 @@ def exempt(on: Installation) -> Verdict:
     wanted = {*policies.cluster.exempt_namespaces, NAMESPACE}
     found = []
     for name, selector in _selectors(on):
-        excluded = _excluded(selector)
+        excluded = selector.excluded
         found += [f"{name} is called for {one}, which is exempt" for one in sorted(wanted - excluded)]
         found += [f"{name} is not called for {one}, which is not exempt" for one in sorted(excluded - wanted)]
     return fail(*found, hint="make exemptNamespaces of _cluster.yaml and the namespaceSelectors the same")
@@ -72,7 +72,7 @@ def pipes(on: Installation) -> Verdict:
         return policies
     wanted = policies.cluster.mps.pipe_directory
     found = [*dict.fromkeys(_of_daemons(on, wanted)), *_of_admission(on, wanted)]
-    return fail(*found, hint="make mps.pipeDirectory, both paths of gpu-share-mps, and the variables the same")
+    return fail(*found, hint="make mps.pipeDirectory, both paths of gpu-share-mps, and the variables agree")
 
 
 def host_paths(on: Installation) -> Verdict:
@@ -149,15 +149,6 @@ def _conditions(on: Installation) -> Iterator[tuple[str, tuple[MatchCondition, .
         yield f"the policy {CREATED_POLICY}", policy.spec.match_conditions
 
 
-def _excluded(selector: Selector) -> set[str]:
-    return {
-        str(value)
-        for one in selector.match_expressions
-        if one.key == NAME_LABEL and one.operator == "NotIn"
-        for value in one.values
-    }
-
-
 def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
     for pod in parts(on.seen, *COMPONENTS):
         for volume in pod.spec.volumes:
@@ -170,22 +161,21 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
 
 
 def _of_admission(on: Installation, wanted: str) -> Iterator[str]:
+    pattern = _pattern(wanted)
     for name in (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY):
         policy = (on.admission_policies or {}).get(name)
         if policy is None:
             continue
-        if _directory(policy.variable("pipes")) != wanted:
-            yield f"the variable pipes of the policy {name} is not a pattern for {wanted}"
+        if policy.variable("pipes").strip() != pattern:
+            yield f"the variable pipes of the policy {name} is not a pattern for {wanted}: expected {pattern}"
         if name == CREATED_POLICY and wanted not in _TEXT.findall(policy.variable("never")):
             yield f"the variable never of the policy {name} lacks {wanted}"
 
 
-def _directory(expression: str) -> str:
-    """Read the directory out of the pattern that an admission policy has for it."""
-    pattern = expression.strip().strip("'")
-    for written, meant in _WRITTEN:
-        pattern = pattern.replace(written, meant)
-    return pattern
+def _pattern(directory: str) -> str:
+    """Write the pattern for a directory as the admission policies have it."""
+    names = directory.removeprefix("/").replace(".", "[.]")
+    return f"'{_FIRST_SLASH}{names.replace('/', _SLASH)}'"
 
 
 def _listed(effective: EffectivePolicy) -> set[str]:

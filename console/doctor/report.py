@@ -9,6 +9,7 @@ from rich.text import Text
 from console.doctor.installation import Installation
 from console.doctor.of_admission import ADMISSION
 from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
+from console.doctor.of_exempt import EXEMPT
 from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHTS
 from console.doctor.of_nodes import NODES
 from console.doctor.of_parts import PARTS
@@ -24,7 +25,7 @@ from console.doctor.verdict import Check, Status
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES)),
+    ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES, *EXEMPT)),
     ("Nodes", (*PARTS, *NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", (*WORKLOADS, *SHARES)),

@@ -138,7 +138,7 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
         "attempt": Attempt(namespace="default", status=403, message=Shown(DENIED)),
         "ready": {"gpu-share-webhook-1": "ready"},
         "serving_certificate": ca(30),
-        "namespaces": {"team-vision": Metadata(), "gpu-share": Metadata()},
+        "namespaces": dict.fromkeys(("gpu-share", "kube-system", "team-vision"), Metadata()),
         **admission_policies(),
         **policies(),
     }

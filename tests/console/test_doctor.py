@@ -33,7 +33,7 @@ def installed() -> StandIn:
         {"metadata": {"name": "gpu-share-cluster-1"}, "data": {"_cluster.yaml": ""}},
         {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "x"}},
     ]
-    known.lists["/api/v1/namespaces"] = [{"metadata": {"name": "default"}}]
+    known.lists["/api/v1/namespaces"] = [{"metadata": {"name": name}} for name in ("default", "kube-system")]
     known.lists["/api/v1/pods"] = [toolkit("v1.17.8-ubuntu20.04")]
     known.lists[f"{_ADMISSION}/validatingadmissionpolicies"] = of_kind("ValidatingAdmissionPolicy")
     known.lists[f"{_ADMISSION}/validatingadmissionpolicybindings"] = of_kind("ValidatingAdmissionPolicyBinding")

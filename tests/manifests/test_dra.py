@@ -16,6 +16,7 @@ ALLOCATIONS = policy(OBJECTS, "gpu-share-allocations")
 SLICES = policy(OBJECTS, "gpu-share-slices")
 OURS = {"name": "r", "exactly": {"deviceClassName": "share-200m.gpu-share.dev"}}
 OTHERS = {"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}
+WITHOUT_REQUESTS: dict[str, Any] = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": None}}}
 SCHEDULER = "system:kube-scheduler"
 USER = "someone"
 PLUGIN = "system:serviceaccount:gpu-share:gpu-share-plugin"
@@ -54,6 +55,20 @@ def test_a_claim_of_a_class_of_ours_is_made_by_the_scheduler_alone(requests: lis
 def test_claims_of_other_classes_are_not_looked_at() -> None:
     unnamed: dict[str, Any] = {"metadata": {}, "spec": {}}
     assert not any(CLAIMS.matches(one) for one in (claim(OTHERS), claim(), unnamed))
+
+
+def test_a_claim_without_requests_which_has_null_for_them_is_nobodys_business() -> None:
+    empty = WITHOUT_REQUESTS
+    assert not CLAIMS.matches(empty)
+    assert not CLAIMS.matches(empty, empty | {"metadata": {"name": "c", "finalizers": ["a"]}})
+    assert denied(TEMPLATES, {"metadata": {}, "spec": {"spec": empty["spec"]}}, USER) == []
+
+
+def test_no_device_of_ours_is_allocated_to_a_claim_without_requests() -> None:
+    after = allocated(("r", "gpu-share.dev"), requests=[])
+    after["spec"] = WITHOUT_REQUESTS["spec"]
+    (said,) = ALLOCATIONS.denials(after, WITHOUT_REQUESTS)
+    assert "of a device class of gpu-share alone" in said
 
 
 def test_a_claim_of_ours_is_changed_by_the_cluster_alone() -> None:

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from policies.size import MOST_CONTAINERS, MOST_OTHERS, MOST_VOLUMES
+from policies.size import MOST_ANNOTATIONS, MOST_CONTAINERS, MOST_OTHERS, MOST_VOLUMES
 from tests.bypass.attempt import forged
 from tests.manifests.admission import BASE, Expressions, policy, policy_spec, stored, webhook_conditions
 from tests.manifests.render import MANIFESTS, Object, render
@@ -36,7 +36,7 @@ def _first(on: Object) -> Object:
 
 FILLED: dict[str, Callable[[Object], object]] = {
     "annotations": lambda on: _annotated(on, MOST_OTHERS + 1),
-    "volumes": lambda on: on["spec"].update(volumes=[{"name": "v", "emptyDir": {}}] * (MOST_VOLUMES + 1)),
+    "volumes": lambda on: on["spec"].update(volumes=[{"name": "v", "emptyDir": {}}] * (MOST_VOLUMES + 2)),
     "containers": lambda on: on["spec"]["containers"].extend([container("c")] * MOST_CONTAINERS),
     "init containers": lambda on: on["spec"].update(initContainers=[container("c")] * MOST_CONTAINERS),
     "variables": lambda on: _first(on).update(env=[{"name": "A"}] * ENTRIES),
@@ -76,6 +76,17 @@ def test_the_status_of_a_large_pod_from_before_is_written(name: str) -> None:
     for before, expressions in ((deepcopy(PLAIN), LOCKDOWN), (deepcopy(RUNNING), CHANGES)):
         FILLED[name](before)
         assert expressions.denials(before | {"status": {"phase": "Running"}}, before) == []
+
+
+def test_what_the_webhook_grants_at_its_limits_the_api_server_admits_with_what_a_share_adds() -> None:
+    written = pod("0.2", volumes=[{"name": f"v{number}", "emptyDir": {}} for number in range(MOST_VOLUMES)])
+    _annotated(written, MOST_ANNOTATIONS)
+    on = mutated(written)
+    again = mutated(on)
+    assert (len(on["spec"]["volumes"]), len(on["metadata"]["annotations"])) == (MOST_VOLUMES + 1, MOST_OTHERS)
+    assert again == on
+    assert POLICY.denials(stored(on)) == []
+    assert LOCKDOWN.denials(stored(on)) == []
 
 
 def test_a_pod_at_the_limits_is_looked_through_as_ever() -> None:

@@ -4,12 +4,14 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.bypass.corpus_devices import ANNOTATIONS
 from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, in_version, template, to_a_gpu, without_a_gpu
 from tests.manifests.admission import BASE, NODE, policy, policy_spec, selects, stored
 from tests.manifests.granted_pods import GRANTED, one
-from tests.manifests.render import MANIFESTS, Object, render
+from tests.manifests.json_patch import patched
+from tests.manifests.render import MANIFESTS, ROOT, Object, render
 from tests.policies.pods import container, mutated, pod, policies
 
 DIRECTORY = MANIFESTS / "components" / "lockdown"
@@ -162,6 +164,14 @@ def test_other_claims_are_admitted(name: str, version: str) -> None:
     assert CLAIMS.denials({"kind": "ResourceClaim", "metadata": {}, "spec": {}}) == []
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_claim_without_requests_which_has_null_for_them_is_admitted(version: str) -> None:
+    claim: Object = {"apiVersion": f"resource.k8s.io/{version}", "kind": "ResourceClaim", "metadata": {"name": "c"}}
+    claim["spec"] = {"devices": {"requests": None}}
+    for on in (claim, template(claim)):
+        assert CLAIMS.denials(on) == []
+
+
 def test_claims_are_held_to_it_by_clusters_that_serve_no_v1_yet() -> None:
     (rule,) = policy_spec(OBJECTS, "gpu-share-lockdown-claims")["matchConstraints"]["resourceRules"]
     assert set(rule["apiVersions"]) == set(VERSIONS)
@@ -172,6 +182,16 @@ def test_exempt_namespaces_are_the_same_for_pods_and_claims() -> None:
     assert selectors[0] == selectors[1]
     for name in ("gpu-share", "kube-system", "gpu-operator", "team"):
         assert selects(selectors[0], {"kubernetes.io/metadata.name": name}) is (name == "team")
+
+
+def test_the_documents_say_where_an_exempt_namespace_stands_that_is_to_be_taken_out() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    operations = [yaml.safe_load(line)[0] for line in page.splitlines() if "/values/3" in line]
+    assert [one["op"] for one in operations] == ["test", "remove"]
+    for name in PODS_AND_CLAIMS:
+        left = patched({"spec": policy_spec(OBJECTS, name)}, operations)
+        (expression,) = left["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+        assert expression["values"] == ["gpu-operator", "gpu-share", "kube-system"]
 
 
 PODS_AND_CLAIMS = ("gpu-share-lockdown", "gpu-share-lockdown-claims")

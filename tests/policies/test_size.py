@@ -9,6 +9,7 @@ from policies.denial import MOST_CHANGES
 from policies.frameworks.allowance import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
 from policies.size import (
     LONGEST_TEXT,
+    MOST_ANNOTATIONS,
     MOST_CONTAINERS,
     MOST_MOUNTS,
     MOST_NAMED,
@@ -82,7 +83,7 @@ COUNTED: list[tuple[str, int, Callable[[int], dict[str, Any]]]] = [
     ("capabilities", MOST_OTHERS, _added),
     ("volumes", MOST_VOLUMES, lambda count: pod("0.2", volumes=[{"name": f"v{i}"} for i in range(count)])),
     ("tolerations", MOST_OTHERS, lambda count: pod("0.2", tolerations=[{"key": "a"}] * count)),
-    ("annotations", MOST_OTHERS, _annotations),
+    ("annotations", MOST_ANNOTATIONS, _annotations),
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Installations in which a setting is not the same in its second place."""
 
+from copy import deepcopy
 from typing import Any
 
 from console.doctor.installation import Installation
@@ -32,6 +33,19 @@ def mps_with(*, path: str = PIPES, at: str = PIPES) -> Installation:
 
 def elsewhere() -> Installation:
     return installation(**policies(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"))
+
+
+def moved(directory: str, pipes: str) -> Installation:
+    """One whose pipes are in another directory, and whose admission policies have *pipes* as their variable."""
+    objects = deepcopy([*BASE, *LOCKDOWN])
+    for one in objects:
+        for variable in one["spec"].get("variables", []) if one["kind"] == "ValidatingAdmissionPolicy" else []:
+            if variable["name"] == "pipes":
+                variable["expression"] = pipes
+            elif variable["name"] == "never":
+                variable["expression"] = variable["expression"].replace(PIPES, directory)
+    cluster = CLUSTER + f"mps: {{pipeDirectory: {directory}}}\n"
+    return installation(**{**policies(cluster), **admission_policies(objects)})
 
 
 def with_other_names() -> Installation:
@@ -102,6 +116,16 @@ WRONG: list[Wrong] = [
         "failure",
         "the variable pipes of the policy gpu-share-lockdown is not a pattern for /run-mps/a.b",
         lambda: locked_down(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"),
+    ),
+    *(
+        (
+            "pipe-directory",
+            "failure",
+            f"of the policy {policy} is not a pattern for /srv/mps: expected '^([.]?/+)*srv(/+[.])*/+mps'",
+            lambda written=written: moved("/srv/mps", written),
+        )
+        for policy in ("gpu-share", "gpu-share-changes", "gpu-share-lockdown")
+        for written in ("'/srv/mps'", "'^/srv/mps'", "'([.]?/+)*srv(/+[.])*/+mps'", "'^([.]?/+)*srv(/+[.])*/+mp'")
     ),
     ("pipe-directory", "failure", "has the pipes at /other", lambda: mps_with(at="/other")),
     (
