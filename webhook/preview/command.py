@@ -43,7 +43,7 @@ def run(  # noqa: PLR0913 - what the command line says
         or the pods of an object were not found, cannot be translated, or have no place for what is written.
     """
     try:
-        read = [read_input(text, name, pod_paths) for name, text in inputs]
+        read = [read_input(text, name, pod_paths, is_ours=rules.policies.cluster.is_ours) for name, text in inputs]
     except UnreadableError as error:
         click.echo(f"gpu-share: {error}", err=True)
         return 2

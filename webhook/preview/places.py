@@ -24,6 +24,8 @@ PATH = re.compile(r"[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*")
 _REQUESTS = (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS, FRAMEWORK_ANNOTATION, DEVICE_ANNOTATION)
 PER_CONTAINER = (CONTAINER_ANNOTATION_PREFIX, FRAMEWORK_ANNOTATION_PREFIX)
 
+_OF_CONTAINERS = frozenset({"args", "command", "env", "envFrom", "ports", "resources", "volumeMounts"})
+
 Step = str | int
 
 
@@ -137,7 +139,12 @@ def is_request(key: object) -> bool:
 
 
 def _is_container(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("image"), str)
+    """Whether it has an image, or a name and another field of a container: its controller may know the image."""
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("image"), str) or (
+        isinstance(value.get("name"), str) and not _OF_CONTAINERS.isdisjoint(value)
+    )
 
 
 def _items(value: Any) -> Iterator[tuple[Step, Any]]:
