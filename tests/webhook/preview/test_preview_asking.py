@@ -17,7 +17,7 @@ def of_kind(kind: str, group: str, spec: dict[str, Any]) -> str:
     return yaml.safe_dump({**head, "spec": spec}, sort_keys=False)
 
 
-ASKING = {
+ASKING: dict[str, tuple[str, dict[str, Any]]] = {
     "TrainJob": ("trainer.kubeflow.org", {"trainer": {"resourcesPerNode": {"limits": {VGPU: 20}}}}),
     "SparkApplication": ("sparkoperator.k8s.io", {"executor": {"gpu": {"name": VGPU, "quantity": 20}}}),
     "NIMService": ("apps.nvidia.com", {"image": {"repository": "x"}, **LIMITS}),
