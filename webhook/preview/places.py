@@ -17,7 +17,7 @@ from policies.contract import (
     SHARE_ANNOTATION_ALIAS,
 )
 from policies.errors import quoted
-from webhook.preview.objects import child
+from webhook.preview.objects import child, children
 
 PATH = re.compile(r"[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*")
 # The annotations of a request: these, and one for each container.
@@ -84,9 +84,13 @@ def _mappings_at(outer: Found, path: str, nested: tuple[str, ...]) -> Iterator[F
 def _inner(
     steps: tuple[Step, ...], value: Any, node: yaml.Node, name: str
 ) -> Iterator[tuple[tuple[Step, ...], Any, yaml.Node]]:
+    if isinstance(value, dict) and name == "*":
+        nodes = children(node)
+        yield from (((*steps, step), inner, nodes.get(step, node)) for step, inner in value.items())
+        return
     names: list[Step] = []
     if isinstance(value, dict):
-        names = [*value] if name == "*" else [name] if name in value else []
+        names = [name] if name in value else []
     elif isinstance(value, list):
         names = (
             [*range(len(value))] if name == "*" else [int(name)] if name.isdigit() and int(name) < len(value) else []
