@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from console.explain.remedies import Remedy, of_programs
+from console.explain.program_remedies import OUT_OF_MEMORY
+from console.explain.remedies import of_programs
+from console.explain.remedy import Remedy
 from console.seen import Seen, SeenNode, SeenPod
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
@@ -20,7 +22,8 @@ def remedies_of_programs(texts: Iterable[str], pod: SeenPod, seen: Seen) -> tupl
         what = "the memory of the GPU is used up: set the framework's memory lower"
     else:
         return found
-    return tuple(Remedy(says=one.says, what=what, page=one.page) for one in found)
+    told = (Remedy(says=one.says, what=what, page=one.page) if one in OUT_OF_MEMORY else one for one in found)
+    return tuple(told)
 
 
 def over_their_limits(gpu: Gpu, tenant: Tenant) -> list[Tenant]:

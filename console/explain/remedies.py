@@ -4,24 +4,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
+from console.explain.program_remedies import OF_PROGRAMS
+from console.explain.remedy import Remedy
 from console.taints import CORDONED, LACKING, LEAVING, NOT_READY, node_condition, told_apart
 from policies.contract import MPS_VOLUME
-
-
-class Remedy(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do."""
-
-    says: str  # what Kubernetes says, a part of it
-    names: tuple[str, ...] = ()  # of which it names one, too
-    what: str
-    page: str
-
-    def is_of(self, text: str) -> bool:
-        """Whether it is about what a *text* says."""
-        return self.says in text and (not self.names or any(one in text for one in self.names))
-
 
 _OF_RESOURCE: Final = re.compile(r"(?:devices unavailable for|cannot allocate unhealthy devices) ([\w.-]+/[\w.-]*\w)")
 
@@ -37,7 +23,6 @@ _PENDING = f"{_PAGE}#a-pod-is-pending"
 _FAILED = f"{_PAGE}#unexpectedadmissionerror"
 _DENIED = f"{_PAGE}#a-pod-is-denied"
 _CLOSED = f"{_PAGE}#a-node-takes-no-new-pods"
-_MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
 NO_HEALTHY: Final = "no healthy devices present"
 _OF_MPS: Final = ("hostIPC", "Host IPC", "nvidia-mps")  # what a pod has of MPS
 _QUOTA: Final = Remedy(
@@ -88,16 +73,6 @@ _OF_DENIALS: Final = (
         says='.gpu-share.dev" denied the request',
         what="do what the message proposes, or change the policy",
         page=_DENIED,
-    ),
-)
-_OF_PROGRAMS: Final = (
-    *(
-        Remedy(
-            says=says,
-            what="the memory of its share is used up: ask for a larger share, or set the framework's memory lower",
-            page=_MEMORY,
-        )
-        for says in ("CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
     ),
 )
 _OF_PODS: Final = (
@@ -217,7 +192,7 @@ _OF_PODS: Final = (
         says="OOMKilled", what="the node's memory, not the GPU's: raise the container's memory limit", page=_PENDING
     ),
 )
-REMEDIES: Final = (*_OF_PODS, *_OF_DENIALS, *_OF_PROGRAMS)
+REMEDIES: Final = (*_OF_PODS, *_OF_DENIALS, *OF_PROGRAMS)
 _ANY_REJECTION: Final = Remedy(
     says="UnexpectedAdmissionError", what="the kubelet rejected it: create the pod again", page=_FAILED
 )
@@ -238,7 +213,7 @@ def of_denials(texts: Iterable[str]) -> tuple[Remedy, ...]:
 
 def of_programs(texts: Iterable[str]) -> tuple[Remedy, ...]:
     """List what to do about what programs said when they ended."""
-    return _found(_OF_PROGRAMS, texts)
+    return _found(OF_PROGRAMS, texts)
 
 
 def _found(table: Iterable[Remedy], texts: Iterable[str]) -> tuple[Remedy, ...]:

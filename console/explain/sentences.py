@@ -11,7 +11,8 @@ from console.explain.memory import remedies_of_programs
 from console.explain.on_gpus import on_gpus
 from console.explain.otherwise import granted_otherwise
 from console.explain.placement import judged, placement
-from console.explain.remedies import NO_HEALTHY, Remedy, is_of_another, of_denials, remedies
+from console.explain.remedies import NO_HEALTHY, is_of_another, of_denials, remedies
+from console.explain.remedy import Remedy
 from console.explain.said import by_kubernetes, by_programs
 from console.explain.since import ending, since
 from console.explain.subject import EVENTS, Answer, Subject

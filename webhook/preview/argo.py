@@ -5,7 +5,17 @@ from typing import Any
 from policies.contract import DEFAULT_CONTAINER_ANNOTATION
 from webhook.preview.argo_defaults import ROOT_TYPES, with_defaults, workflow_of
 from webhook.preview.object_fields import ArgoTemplateFields, Workflow
-from webhook.preview.shapes import KUBERNETES_SCHEDULER, Fields, Writable, mapping, merged, put_metadata, without
+from webhook.preview.parameters import parameters_of
+from webhook.preview.shapes import (
+    KUBERNETES_SCHEDULER,
+    Fields,
+    Values,
+    Writable,
+    mapping,
+    merged,
+    put_metadata,
+    without,
+)
 
 NESTED = ("steps.*.*.inline", "dag.tasks.*.inline")  # templates in a template
 
@@ -44,6 +54,10 @@ class ArgoTemplate(Writable):
         volumes = _mounted(holder, workflow, _mounts(spec, containers))
         spec |= {"volumes": volumes} if volumes else {}
         return {"metadata": metadata, "spec": {**spec, "containers": containers}}
+
+    def values(self, document: Fields) -> Values:
+        """Those of parameters, as far as the workflow says them."""
+        return parameters_of(document).values
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write containers, volumes and placement; a template has no other fields of a pod."""

@@ -43,7 +43,7 @@ def run(  # noqa: PLR0913 - what the command line says
         or the pods of an object were not found, cannot be translated, or have no place for what is written.
     """
     try:
-        read = [read_input(text, name, pod_paths) for name, text in inputs]
+        read = [read_input(text, name, pod_paths, is_ours=rules.policies.cluster.is_ours) for name, text in inputs]
     except UnreadableError as error:
         click.echo(f"gpu-share: {error}", err=True)
         return 2
@@ -54,7 +54,7 @@ def run(  # noqa: PLR0913 - what the command line says
     namespaces = {namespace or one.namespace or rules.unwritten for one in given.workloads}
     security = PodSecurity(rules.level, of_cluster=rules.said_by(namespaces))
     pods = preview(given, rules.policies, namespace, unwritten=rules.unwritten, security=security)
-    unclear = [*given.unknown, *unused]
+    unclear = [*given.unknown, *unused, *(f"{one.title}: {one.unclear}" for one in pods if one.unclear)]
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:

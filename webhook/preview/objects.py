@@ -119,6 +119,12 @@ def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
     return None
 
 
+def children(node: yaml.Node) -> dict[str, yaml.Node]:
+    """Find the values of all fields, as `child` does one by one."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return {key_text(key): value for key, value in reversed(pairs) if key.tag != MERGE}
+
+
 def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
         is_special = False

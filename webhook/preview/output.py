@@ -40,7 +40,9 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
             yield f"  The pod is previewed {one.workload.shape.note}."
         yield from (f"  {sentence}" for sentence in one.workload.became)
         yield from (f"  Warning: {sentence}." for sentence in one.earlier)
-        if one.denied_after:
+        if one.unclear:
+            yield f"  {one.unclear}."
+        elif one.denied_after:
             yield f"  {_BY_API_SERVER}{one.denied_after}"
         else:
             yield from (f"  {line}" for line in explain(one.decision, one.made))
@@ -49,6 +51,8 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
 
 
 def _verdict(one: Previewed) -> str:
+    if one.unclear:
+        return "not known"
     if one.denied_after:
         return "denied by the API server"
     match one.decision:
@@ -77,6 +81,10 @@ def _written(pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
         Why one of them is not written, as a sentence.
     """
     for one in pods:
+        if admitted and one.unwritable:
+            if not one.unclear:  # which is said already
+                yield f"{one.title}: {one.unwritable}"
+            continue
         replaced = one.workload.replace_pod(one.patched if admitted else one.workload.sent)
         kind = one.workload.kind
         for text in (
@@ -141,7 +149,7 @@ def write(given: Input, pods: list[Previewed], output: Output, source: str) -> l
         unwritten = [*_written(pods, admitted=output == "yaml")]
         lines = _yaml(given)
     else:
-        lines = () if pods[0].is_denied else _patch(pods)
+        lines = () if pods[0].is_denied or pods[0].unclear else _patch(pods)
     for line in lines:
         click.echo(line)
     return unwritten

@@ -15,6 +15,6 @@ def explained(text: str, policies: PolicySet, namespace: str, unwritten: str) ->
     Raises:
         UnreadableError: If the text cannot be read.
     """
-    given = read_input(text, "pasted")
+    given = read_input(text, "pasted", is_ours=policies.cluster.is_ours)
     pods = preview(given, policies, namespace or None, unwritten=unwritten)
     return (*show_explained(pods), *given.unknown) or ("No pod and no pod template here.",)

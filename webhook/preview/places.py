@@ -17,12 +17,14 @@ from policies.contract import (
     SHARE_ANNOTATION_ALIAS,
 )
 from policies.errors import quoted
-from webhook.preview.objects import child
+from webhook.preview.objects import child, children
 
 PATH = re.compile(r"[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*")
 # The annotations of a request: these, and one for each container.
 _REQUESTS = (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS, FRAMEWORK_ANNOTATION, DEVICE_ANNOTATION)
 PER_CONTAINER = (CONTAINER_ANNOTATION_PREFIX, FRAMEWORK_ANNOTATION_PREFIX)
+
+_OF_CONTAINERS = frozenset({"args", "command", "env", "envFrom", "ports", "resources", "volumeMounts"})
 
 Step = str | int
 
@@ -82,9 +84,13 @@ def _mappings_at(outer: Found, path: str, nested: tuple[str, ...]) -> Iterator[F
 def _inner(
     steps: tuple[Step, ...], value: Any, node: yaml.Node, name: str
 ) -> Iterator[tuple[tuple[Step, ...], Any, yaml.Node]]:
+    if isinstance(value, dict) and name == "*":
+        nodes = children(node)
+        yield from (((*steps, step), inner, nodes.get(step, node)) for step, inner in value.items())
+        return
     names: list[Step] = []
     if isinstance(value, dict):
-        names = [*value] if name == "*" else [name] if name in value else []
+        names = [name] if name in value else []
     elif isinstance(value, list):
         names = (
             [*range(len(value))] if name == "*" else [int(name)] if name.isdigit() and int(name) < len(value) else []
@@ -137,7 +143,12 @@ def is_request(key: object) -> bool:
 
 
 def _is_container(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("image"), str)
+    """Whether it has an image, or a name and another field of a container: its controller may know the image."""
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("image"), str) or (
+        isinstance(value.get("name"), str) and not _OF_CONTAINERS.isdisjoint(value)
+    )
 
 
 def _items(value: Any) -> Iterator[tuple[Step, Any]]:

@@ -1,6 +1,7 @@
 """Pods of files, and what would become of each: the decision, its operations, and the pod as it is admitted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
 from webhook.preview.listed_paths import unlisted
 from webhook.preview.near_resources import near_resources
+from webhook.preview.parameters import words
 from webhook.preview.pod_security import PodSecurity, restricted_when_stored, said_by_namespaces, said_of_both
 from webhook.preview.ray import without_gpus
+from webhook.preview.shapes import Values
+from webhook.preview.unfilled import judged
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
 
@@ -35,6 +39,8 @@ class Previewed(msgspec.Struct):
     earlier: tuple[str, ...] = ()  # what it was granted before vgpusPerGpu was changed
     oversights: tuple[str, ...] = ()  # in the object and in its resources, as sentences
     denied_after: str = ""  # by the API server's own check, with this message, though the webhook admits it
+    unclear: str = ""  # why nothing is said of it, as a sentence
+    unwritable: str = ""  # why it is not written into its object, as a sentence
     restricted: Decision | None = None  # where Pod Security forbids hostIPC, if it is not known whether it does
 
     @property
@@ -81,7 +87,44 @@ def preview(
     What *security* does not know of a namespace, a Namespace in the input may say.
     """
     security = msgspec.structs.replace(security, written=said_by_namespaces(given.documents))
-    return [_preview(one, policies, namespace or one.namespace or unwritten, security) for one in given.workloads]
+    values = dict[int, Values | None]()  # by document
+    made = list[Previewed]()
+    for one in given.workloads:
+        place, judge = namespace or one.namespace or unwritten, _preview
+        if next(words(one.sent), None) is not None:
+            of_document = _kept(values, one)
+            judge = partial(_with_words, of_document(one.holder)) if of_document is not None else _preview
+        made.append(judge(one, policies, place, security))
+    return made
+
+
+def _kept(values: dict[int, Values | None], of: Workload) -> Values | None:
+    """Read what an object says of words, once for all its pods."""
+    if id(of.document) not in values:
+        values[id(of.document)] = of.shape.values(of.document)
+    return values[id(of.document)]
+
+
+def _with_words(
+    values: Mapping[str, str], workload: Workload, policies: PolicySet, place: str, security: PodSecurity
+) -> Previewed:
+    """Decide on a pod with words that its controller replaces, some of them by *values*."""
+    restricted = bool(security.restricts(place))
+
+    def decided(pod: Pod) -> tuple[Decision, str]:
+        return _after(decide(pod, place, policies, restricted=restricted), pod, place, policies, is_of_cluster=False)
+
+    unfilled = judged(workload.sent, values, decided)
+    if said := unfilled.unclear:
+        return Previewed(workload, place, Untouched(said), [], workload.sent, unclear=said, unwritable=said)
+    parsed = msgspec.convert(unfilled.pod, Pod)
+    found = _preview(msgspec.structs.replace(workload, parsed=parsed), policies, place, security)
+    if isinstance(found.decision, Grant) or unfilled.unwritable:
+        found.oversights += unfilled.said
+    if found.made:
+        found.made = unfilled.restored(found.made)
+        found.patched, found.unwritable = patch_pod(workload.sent, found.made), unfilled.unwritable
+    return found
 
 
 def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
@@ -120,7 +163,7 @@ def _preview(workload: Workload, policies: PolicySet, place: str, security: PodS
     if isinstance(decision, Grant):
         shared = [one.slot.name for one in decision.containers]
         oversights += tuple(without_gpus(workload.document, workload.holder, workload.sent, shared))
-    return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after, otherwise)
+    return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after, restricted=otherwise)
 
 
 def _after(

@@ -4,13 +4,14 @@ How a pod stands in an object: as a pod template, or as something else that its 
 A shape builds the pod that the controller would make, as far as the object says, and puts a changed pod back.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from policies.pod import Part
 from webhook.preview.object_fields import AnyObject, InlineFields, TemplateFields
 
 Fields = dict[str, Any]
+Values = Callable[[Fields], dict[str, str]]  # of what stands for a pod, by the words' names
 
 
 class Shape(Protocol):
@@ -35,6 +36,10 @@ class Shape(Protocol):
         """Return the pod; None if there is none at this place."""
         ...
 
+    def values(self, document: Fields) -> Values | None:
+        """Return what says which words `{{...}}` its controller replaces by what; None if it replaces none."""
+        ...
+
     def unwritable(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Say why nothing of a changed pod can be written into the object; empty if it can."""
         ...
@@ -55,6 +60,10 @@ class Writable:
         """Nothing is."""
         del document, holder, before, after
         return []
+
+    def values(self, _: Fields) -> Values | None:
+        """It replaces none."""
+        return None
 
     def remade(self, document: Fields, holder: Fields, spec: Fields) -> Fields:
         """As it is."""
@@ -184,9 +193,7 @@ class Inline(Writable):
 
 
 KUBERNETES_SCHEDULER = "default-scheduler"  # which a pod without a name of one gets
-
 _BESIDE = ("annotations", "labels")  # of a pod, among the fields of its spec
-
 # https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodSpec
 _SPEC = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from policies.errors import quoted
+from webhook.preview.asking import IsOurs, asking, makes_no_pods
 from webhook.preview.objects import line_of
 from webhook.preview.places import Step, containers_in, mappings_at, pattern, requests_in, written
 from webhook.preview.shapes import Fields
@@ -34,33 +35,32 @@ def patches(document: Fields, node: yaml.Node, paths: Sequence[str]) -> Iterator
 
 
 def unknown(
-    document: Fields, node: yaml.Node, file: str, read: Sequence[Any] = (), *, is_known: bool = False
+    document: Fields, node: yaml.Node, file: str, is_ours: IsOurs, read: Sequence[Any] | None = None
 ) -> Iterator[str]:
     """
-    Yield a sentence about an object with containers in none of the lists *read*, or with an annotation of ours.
+    Yield a sentence about an object with containers in none of the lists *read*, or that asks for a share.
 
-    The latter only if none of its pods *is_known*.
+    The latter only if *read* is None: none of its pods is known then.
     """
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     title = f"{quoted(document['kind'], 63)[1:-1]} {quoted(str(name or '(no name)'), 253)[1:-1]}"
-    known = {id(one) for one in read}
+    known = {id(one) for one in read or ()}
     spec = {key: value for key, value in document.items() if key != "status"}  # which controllers write
-    lists = [steps for steps in containers_in(spec) if id(_at(document, steps)) not in known]
+    found = () if makes_no_pods(document) else containers_in(spec)
+    lists = [steps for steps in found if id(_at(document, steps)) not in known]
     if lists:
         options = " ".join(dict.fromkeys(f"--pod-path {pattern(_pod_of(steps))}" for steps in lists if steps[1:]))
-        why = "no pod that is known has them" if is_known else "where this kind has its pods is not known"
+        why = "where this kind has its pods is not known" if read is None else "no pod that is known has them"
         what = f"{written(lists[0])} has containers, and {why}: add {options}"
         if not options:
             what = "containers is at the top level, where no object has its pods: move it to where they are"
         yield f"{file}:{line_of(node, [*lists[0]])}: {title}: {what}"
-    if lists or is_known:
-        return
-    for steps, _, key in requests_in(document):
+    elif read is None and (asks := next(asking(document, is_ours), None)) is not None:
+        steps, key = asks
         what = f"{written(steps)} has {quoted(key, 80)[1:-1]}, and no pod is found"
-        fix = "name its place, as in --pod-path spec.template"
+        fix = "name its place, as in --pod-path spec.template, or preview a pod that its controller made"
         yield f"{file}:{line_of(node, [*steps, key])}: {title}: {what}: {fix}"
-        return
 
 
 def name_in_list(item: Fields) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from policies.cluster import Cluster
 from policies.errors import quoted
 from policies.pod import Pod
+from webhook.preview.asking import IsOurs
 from webhook.preview.checked import check_annotations, drop_empty_metadata, fill_empty, parse, typed
 from webhook.preview.kinds import Known, known_kind
 from webhook.preview.named import named_shape
@@ -80,19 +82,33 @@ class Input(msgspec.Struct):
     used_paths: set[str]  # where pods were found
 
 
-def read_input(text: str, file: str, pod_paths: Sequence[str] = ()) -> Input:
+_SHIPPED = Cluster()
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """Where objects come from, and how they are read."""
+
+    file: str
+    pod_paths: Sequence[str]
+    is_ours: IsOurs
+
+
+def read_input(text: str, file: str, pod_paths: Sequence[str] = (), *, is_ours: IsOurs = _SHIPPED.is_ours) -> Input:
     """
     Read a stream of documents; *file* is its name for messages, *pod_paths* say where pods are in other kinds.
+
+    Which resources ask for a share, *is_ours* says.
 
     Raises:
         UnreadableError: If it is invalid YAML or JSON, or a pod in it has a field of the wrong type and is in no list.
     """
     read = Input([], [], [], set())
+    source = _Source(file, pod_paths, is_ours)
     for document, node in read_objects(text, file):
         read.documents.append(document)
         for one, at in _objects(document, node, file):
             try:
-                _read_object(one, at, file, pod_paths, read)
+                _read_object(one, at, source, read)
             except UnreadableError as error:
                 if one is document:
                     raise
@@ -130,11 +146,12 @@ def _name_kind(item: Any, document: Fields) -> None:
     item.update({"apiVersion": document.get("apiVersion") or "", "kind": kind, **own})
 
 
-def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequence[str], read: Input) -> None:
+def _read_object(document: Fields, node: yaml.Node, source: _Source, read: Input) -> None:
+    file = source.file
     known = known_kind(document.get("apiVersion"), document["kind"])
     places: list[tuple[str, Known | None]] = [(path, known) for path in known.paths] if known else []
     if known is None or not known.is_built_in:
-        places += [(path, None) for path in pod_paths]
+        places += [(path, None) for path in source.pod_paths]
     workloads: dict[int, Workload] = {}
     patched = [*known.patches] if known else []
     for path, kind in places:
@@ -154,7 +171,7 @@ def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequen
         raise _no_template(known.paths[0], document, node, file)
     if known is None or not known.is_built_in:
         lists = [*chain(*(one.shape.lists(document, one.holder) for one in workloads.values()))]
-        read.unknown += unknown(document, node, file, lists, is_known=bool(workloads))
+        read.unknown += unknown(document, node, file, source.is_ours, lists if workloads else None)
 
 
 def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known: Known | None) -> Workload | None:
