@@ -16,7 +16,7 @@ from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
 from policies.frameworks.shell.names import RUN_BY_SHELLS
-from policies.frameworks.shell.pipes import reads_alone
+from policies.frameworks.shell.pipes import program_read_by, reads, reads_alone
 from policies.frameworks.shell.plain_words import BETWEEN
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import (
@@ -120,8 +120,7 @@ class UnreadWords(ShellCommands):
 
     def _may_feed(self, command: Command) -> bool:
         """Whether something that is no tool may read what a command gets from a file, a text or a pipe."""
-        is_of_tool = reads_alone(command) and self._tool(command.program)
-        return bool(command.reads_file or command.reads or (command.reads_pipe and not is_of_tool))
+        return reads(command) and not (reads_alone(command) and self._tool(program_read_by(command)))
 
     def _substituted(self, script: Script) -> str:
         """Look at commands whose variables stay with them; returns a mark for what they write."""
@@ -163,7 +162,7 @@ class UnreadWords(ShellCommands):
                     self._say(text, is_certain=False)
         set_by_it, kept = self._sets_of(command) if command.sets or command.arrays else (set(), set())
         call = self._call(command)
-        self._is_fed |= command.reads_pipe and not self._tool_behind(call.words)
+        self._is_fed |= reads(command) and not self._tool_behind(call.words)
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
             self._values.settle(set_by_it - kept)
         bodies: list[str] = []

@@ -1,13 +1,12 @@
 """Which commands of a text read what others write, and of which of them it is certain that nothing else does."""
 
-from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Final
 
+from policies.frameworks.command_line import unwrapped
 from policies.frameworks.shell.script import Command, Literal, Reference, Word
 
 _PIPES: Final = frozenset({"|", "|&"})
-_OF_OTHERS: Final = ("/dev/fd", "/proc/")  # files in a word by which more commands read
 
 
 class Pipes:
@@ -32,18 +31,28 @@ class Pipes:
         return is_of_more
 
 
+def reads(command: Command) -> bool:
+    """Whether a command reads a file, a text or a pipe."""
+    return bool(command.reads_file or command.reads or command.reads_pipe)
+
+
 def reads_alone(command: Command) -> bool:
     """Whether nothing but its own program can read what a command reads: no other is run to make its words."""
-    words = chain(command.words, command.beside, (one.value for one in command.sets))
-    is_more = command.arrays or command.reads or command.calculates or command.is_test
+    texts = (one.body for one in command.reads)
+    words = chain(command.words, command.beside, (one.value for one in command.sets), texts)
+    is_more = command.arrays or command.calculates or command.is_test
     return not is_more and bool(command.words) and all(map(_runs_nothing, words))
 
 
-def _runs_nothing(word: Word | Iterable[Literal]) -> bool:
-    for part in word:
-        if isinstance(part, Literal):
-            if any(one in part.text for one in _OF_OTHERS):
-                return False
-        elif not isinstance(part, Reference) or not _runs_nothing(part.operand):
-            return False
-    return True
+def program_read_by(command: Command) -> str:
+    """Return the program that reads what a command reads, behind wrappers such as `sudo`; "" if it is not written."""
+    whole = takewhile(lambda word: len(word) == 1 and isinstance(word[0], Literal), command.words)
+    line = ["".join([part.text for part in word if isinstance(part, Literal)]) for word in whole]
+    at, takes_text = unwrapped(line)
+    return "" if takes_text or at >= len(line) else line[at]
+
+
+def _runs_nothing(word: Word) -> bool:
+    return all(
+        isinstance(part, Literal) or (isinstance(part, Reference) and _runs_nothing(part.operand)) for part in word
+    )

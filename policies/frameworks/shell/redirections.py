@@ -40,4 +40,4 @@ class RedirectionReader(HereDocumentReader):
             self._command.reads.append(Here(word, is_quoted=True))
         else:
             self._command.beside.append(word)
-            self._command.reads_file |= operator == "<"
+            self._command.reads_file |= operator == "<" or match[0] in ("<>", "0<>")

@@ -85,8 +85,13 @@ class WordReader(ExpansionReader):
         """Read the commands whose output or input a word is, if it begins with them."""
         if not self._text.startswith(_SUBSTITUTION, self._at):
             return []
+        is_read = self._text[self._at] == "<"
         self._at += 1
-        self._absorb(self._inside())
+        script = self._inside()
+        for one in script.commands:
+            one.reads_pipe = True  # what is written there, or what the command around it reads
+        self._command.reads_file |= is_read
+        self._absorb(script)
         return [Literal("/dev/fd/63")]
 
     def _blank(self, *, lines: bool = False) -> None:
