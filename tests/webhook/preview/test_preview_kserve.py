@@ -148,6 +148,7 @@ spec:
     result = preview(text, *FROM_HAMI, "-o", output, code=2 if differs else 0)
     said = 'gpu-share: "0.489" has no place: KServe gives workers the annotations of their predictor, where it is 0.196'
     assert result.stderr.count(said) == differs
+    assert "is in no pod that is known" not in result.stderr
     if output != "explain":
         workers = yaml.safe_load(result.stdout)["spec"]["predictor"]["workerSpec"]
         assert "annotations" not in workers

@@ -122,6 +122,7 @@ def test_a_pod_of_another_system_is_not_translated_where_annotations_have_no_kno
     options = ("--from", "hami", "--gpu-memory", "40Gi", "--pod-path", "spec.engine", "-o", "translated")
     result = preview(text, *options, code=2)
     assert "spec.engine: not translated from HAMi: nothing is written there, since it is not known" in result.stderr
+    assert "is in no pod that is known" not in result.stderr
     assert yaml.safe_load(result.stdout) == yaml.safe_load(text)
 
 
