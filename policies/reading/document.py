@@ -60,13 +60,13 @@ class Node(msgspec.Struct, gc=False):
 
 def read(text: str, *, old_booleans: bool = False) -> Node:
     """
-    Read one document; with *old booleans* those of YAML 1.1 are booleans as well, such as `yes`.
+    Read one document; with *old booleans* values such as `yes` are booleans as well, as in YAML 1.1, and keys are not.
 
     Raises:
         DocumentError: If *text* is invalid YAML, is too large or too deep, holds more than one document, a directive,
             an alias, an anchor, a tag or a duplicate key, or has a key that is not a string.
     """
-    constants = _OLD_CONSTANTS if old_booleans else _CONSTANTS
+    of_values = _OLD_CONSTANTS if old_booleans else _CONSTANTS
     root: Node | None = None
     open_nodes: list[Node] = []
     keys: list[Node | None] = []  # of each open node: the key that still waits for its value
@@ -78,7 +78,8 @@ def read(text: str, *, old_booleans: bool = False) -> Node:
             elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 raise DocumentError(_line(event), "a policy file is one document: remove what follows the second ---")
             continue
-        node = _node(event, constants)
+        is_key = bool(open_nodes) and isinstance(open_nodes[-1].value, dict) and keys[-1] is None
+        node = _node(event, _CONSTANTS if is_key else of_values)
         if not open_nodes:
             root = node
         else:

@@ -9,22 +9,22 @@ from webhook.preview.places import Found
 from webhook.preview.shapes import Fields, Inline, Shape, Template, Writable, added_metadata, mapping
 
 _TEMPLATE = "template"  # in the name of a field: `template`, `podTemplate`, `workerTemplates`
+_BESIDE = frozenset({"annotations", "labels"})
 _NOTE = "as a pod of these fields, with the object's annotations in case its controller copies them"
 
-_UNKNOWN = (
-    "nothing is written there, since it is not known where this kind takes the annotations of its pods ({}): "
-    "write metadata: {{}} or annotations: {{}} at this path, whichever of them the kind has"
-)
+_UNKNOWN = "nothing is written there, since it is not known where this kind takes the annotations of its pods ({}): {}"
 
 
 class _Bare(Writable):
     """A pod for whose annotations no place is known."""
 
+    advice = "write metadata: {} or annotations: {} at this path, whichever of them the kind has"
+
     def unwritable(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Say which have none."""
         del document, holder
         added = [key for texts in added_metadata(before, after).values() for key in texts]
-        return [_UNKNOWN.format(", ".join(added))] if added else []
+        return [_UNKNOWN.format(", ".join(added), self.advice)] if added else []
 
 
 class _BareTemplate(_Bare, Template):
@@ -41,13 +41,29 @@ class _FieldsAndMetadata(Inline):
     reads = (AnyObject, FieldsWithMetadata)
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
-        """The object's, and those of the metadata."""
-        return [mapping(document, "metadata"), mapping(holder, "metadata")]
+        """The object's, and those of the metadata, with labels that may stand beside it."""
+        return [mapping(document, "metadata"), holder, mapping(holder, "metadata")]
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write the fields and the metadata."""
         holder.setdefault("metadata", {})  # `metadata:` with nothing behind it was dropped
         return super().put_back(document, holder, before, after)
+
+
+class _FieldsBesideMetadata(Inline):
+    """The same, with annotations beside that metadata, which has none."""
+
+    reads = (AnyObject, FieldsWithMetadata)
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """The object's, and those beside the fields, with labels that the metadata may have."""
+        return [mapping(document, "metadata"), mapping(holder, "metadata"), holder]
+
+
+class _FieldsInDoubt(_Bare, _FieldsBesideMetadata):
+    """The same, with annotations in both places, or with labels beside the metadata and annotations in neither."""
+
+    advice = "have annotations in just one of the two at this path, in metadata or beside it, whichever the kind reads"
 
 
 def named_shape(found: Found) -> Shape | None:
@@ -59,5 +75,17 @@ def named_shape(found: Found) -> Shape | None:
     if not isinstance(value.get("containers"), list):
         return None
     if "metadata" in value:
+        return _with_metadata(value)
+    return Inline(_NOTE) if value.keys() & _BESIDE else _BareFields(_NOTE)
+
+
+def _with_metadata(value: Fields) -> Shape:
+    """Tell by annotations which place is the kind's where both are there."""
+    if not value.keys() & _BESIDE:
         return _FieldsAndMetadata(_NOTE)
-    return Inline(_NOTE) if value.keys() & {"annotations", "labels"} else _BareFields(_NOTE)
+    match "annotations" in mapping(value, "metadata"), "annotations" in value:
+        case (True, False):
+            return _FieldsAndMetadata(_NOTE)
+        case (False, True):
+            return _FieldsBesideMetadata(_NOTE)
+    return _FieldsInDoubt(_NOTE)

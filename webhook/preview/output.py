@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Literal
 
 import click
@@ -15,6 +16,8 @@ from webhook.preview.explain import explain
 from webhook.preview.plain_values import STRING, plain_tag
 from webhook.preview.pod_security import said_of_written
 from webhook.preview.previewed import Previewed
+from webhook.preview.reaching import reach
+from webhook.preview.shapes import Fields
 from webhook.preview.workloads import Input
 
 Output = Literal["explain", "diff", "yaml", "patch", "translated"]
@@ -80,20 +83,32 @@ def _written(pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
     Yields:
         Why one of them is not written, as a sentence.
     """
-    for one in pods:
-        if admitted and one.unwritable:
-            if not one.unclear:  # which is said already
+    if not admitted:
+        for one in pods:
+            yield from _put_back(one, one.workload.sent)
+        return
+    for _, of_object in groupby(pods, lambda one: id(one.workload.document)):
+        together = [*of_object]
+        reaching = reach(together)
+        for one in together:
+            if not one.unwritable:
+                yield from _put_back(one, *reaching.without(one))
+            elif not one.unclear:  # which is said already
                 yield f"{one.title}: {one.unwritable}"
-            continue
-        replaced = one.workload.replace_pod(one.patched if admitted else one.workload.sent)
-        kind = one.workload.kind
-        for text in (
-            *(f"{field} has no place in a {kind}: the webhook adds it to the pod" for field in replaced.lost),
-            *(f"{field} stands elsewhere in the {kind} too: the webhook changes it" for field in replaced.kept),
-            *replaced.said,
-        ):
-            click.echo(f"gpu-share: {one.title}: {text}", err=True)
-        yield from (f"{one.title}: {sentence}" for sentence in replaced.unwritable)
+
+
+def _put_back(one: Previewed, pod: Fields, *left_out: str) -> Iterator[str]:
+    """Put *pod* into its object; yield why it is not written, as a sentence."""
+    replaced = one.workload.replace_pod(pod)
+    kind = one.workload.kind
+    for text in (
+        *(f"{field} has no place in a {kind}: the webhook adds it to the pod" for field in replaced.lost),
+        *(f"{field} stands elsewhere in the {kind} too: the webhook changes it" for field in replaced.kept),
+        *replaced.said,
+        *left_out,
+    ):
+        click.echo(f"gpu-share: {one.title}: {text}", err=True)
+    yield from (f"{one.title}: {sentence}" for sentence in replaced.unwritable)
 
 
 def _yaml(given: Input) -> Iterator[str]:

@@ -55,7 +55,7 @@ def translate(given: Input, source: Origin) -> Input:
         pairs = [(one, translate_pod(one.pod, source.system)) for one in of_object]
         after, kept_of_each = _written(pairs)
         looked_at.add(id(pairs[0][0].document))
-        if not any(made.undecided for _, made in pairs):
+        if not any(made.undecided for _, made in pairs) and not any(kept_of_each):
             undecided += filter(None, [left_over(after, resources)])
         for (one, made), kept in zip(pairs, kept_of_each, strict=True):
             left = [*made.undecided, *kept]

@@ -49,6 +49,12 @@ def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
     assert read(text).value == value
 
 
+def test_old_booleans_are_values_and_no_keys() -> None:
+    text = "on: yes\ny: {no: [off, {N: Y}]}"
+    assert read(text, old_booleans=True).value == {"on": True, "y": {"no": [False, {"N": True}]}}
+    assert read("yes", old_booleans=True).value is True
+
+
 def test_every_value_knows_its_line_and_that_of_its_key() -> None:
     root = read("a:\n  b: 1\n  c:\n  - x\n  - y: 2\n")
     assert (root.fields["a"].key_line, root.fields["a"].line) == (1, 2)

@@ -148,6 +148,7 @@ spec:
     result = preview(text, *FROM_HAMI, "-o", output, code=2 if differs else 0)
     said = 'gpu-share: "0.489" has no place: KServe gives workers the annotations of their predictor, where it is 0.196'
     assert result.stderr.count(said) == differs
+    assert "is in no pod that is known" not in result.stderr
     if output != "explain":
         workers = yaml.safe_load(result.stdout)["spec"]["predictor"]["workerSpec"]
         assert "annotations" not in workers
@@ -172,6 +173,30 @@ spec:
     assert told.count(said) == 1
     without = text.replace(", nvidia.com/gpumem: 8000", "").replace("nvidia.com/gpu: 1", "cpu: 1")
     assert preview(without, *FROM_HAMI, "-o", "translated").stderr.count("would reach") == 0
+
+
+@pytest.mark.parametrize(
+    ("server", "limits", "texts"),
+    [
+        ("gpu-share.dev/vgpu", {}, None),
+        ("gpu-share.dev/vgpu", {"nvidia.com/gpu": 1}, None),
+        ("gpu-share.dev/vgpu", {"gpu-share.dev/vgpu": 2}, {"gpu-share.dev/shared": "true"}),
+        ("cpu", {}, None),
+    ],
+)
+def test_workers_that_are_admitted_without_a_share_are_admitted_in_what_is_written_for_their_predictor(
+    server: str, limits: dict[str, int], texts: dict[str, str] | None
+) -> None:
+    document = yaml.safe_load(service("predictor", "server"))
+    predictor = document["spec"]["predictor"]
+    predictor["containers"][0]["resources"] = {"limits": {server: 2}}
+    predictor["workerSpec"] = {"containers": [{"name": "worker", "image": IMAGE, "resources": {"limits": limits}}]}
+    text = yaml.safe_dump(document)
+    result = preview(text, "-o", "yaml")
+    assert yaml.safe_load(result.stdout)["spec"]["predictor"].get("labels") == texts
+    assert titles(result.stdout) == titles(text)
+    said = "grant and gpu-share.dev/shared: left to the webhook, since spec.predictor.workerSpec would get the same"
+    assert result.stderr.count(said) == (server != "cpu" and texts is None)
 
 
 PLACED = {"_default.yaml": "placement: {schedulerName: bins, runtimeClassName: nvidia, nodeSelector: {a: b}}\n"}

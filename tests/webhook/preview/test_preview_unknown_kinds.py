@@ -116,12 +116,46 @@ def test_a_request_in_metadata_beside_the_fields_of_a_pod_counts() -> None:
     assert "move it" not in told
 
 
+BOTH = FLAT.replace(', annotations: {gpu-share: "0.2"}', "").replace("    containers", "    HERE\n    containers")
+SHARED = 'annotations: {gpu-share: "0.2"}'
+
+
+@pytest.mark.parametrize(
+    ("here", "path"),
+    [
+        (f"metadata: {{name: w}}\n    {SHARED}", ("engine",)),
+        (f"metadata:\n    {SHARED}", ("engine",)),
+        (f"metadata: {{{SHARED}}}\n    labels: {{}}", ("engine", "metadata")),
+        (f"metadata: {{{SHARED}}}\n    annotations: {{}}", ()),
+        (f"metadata: {{annotations: {{a: b}}}}\n    {SHARED}", ()),
+    ],
+)
+def test_of_metadata_and_annotations_beside_it_that_which_has_them_is_the_place_and_else_none_is_known(
+    here: str, path: tuple[str, ...]
+) -> None:
+    text = BOTH.replace("HERE", here)
+    told = preview(text, "--pod-path", "spec.engine").stdout
+    assert "Server default/it, spec.engine: granted" in told
+    assert "move it" not in told
+    result = preview(text, "--pod-path", "spec.engine", "-o", "yaml", code=0 if path else 2)
+    assert ("have annotations in just one of the two at this path" in result.stderr) is not bool(path)
+    found = yaml.safe_load(result.stdout)
+    if not path:
+        assert found == yaml.safe_load(text)
+        return
+    found = found["spec"]
+    for step in path:
+        found = found[step]
+    assert found["annotations"].keys() == {"gpu-share", "gpu-share.dev/grant"}
+
+
 def test_a_pod_of_another_system_is_not_translated_where_annotations_have_no_known_place() -> None:
     limits = "resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}"
     text = FLAT.replace("image: b", f"image: b, {limits}").replace(', annotations: {gpu-share: "0.2"}', "")
     options = ("--from", "hami", "--gpu-memory", "40Gi", "--pod-path", "spec.engine", "-o", "translated")
     result = preview(text, *options, code=2)
     assert "spec.engine: not translated from HAMi: nothing is written there, since it is not known" in result.stderr
+    assert "is in no pod that is known" not in result.stderr
     assert yaml.safe_load(result.stdout) == yaml.safe_load(text)
 
 
