@@ -8,8 +8,9 @@ from console.seen import COMPONENT_LABEL, Newer, Seen
 
 _LABEL: Final = "app.kubernetes.io/version"  # of our own pods
 _RELEASE: Final = re.compile(r"(\d+\.\d+\.\d+)(?:[-+.a-z].*)?")
-# What is said in policies/reading of names and words that a later version may have, and of nothing else.
-_OF_LATER: Final = re.compile(r": unknown field: |: expected .*, got .*: (write one of them|did you mean [^ ]+\?)$")
+# What is said in policies/reading of names and words that a later version may have, and of nothing else: a value of
+# another type is not in quotes there.
+_OF_LATER: Final = re.compile(r': unknown field: |: expected .*, got ".*": (write one of them|did you mean [^ ]+\?)$')
 
 
 def other_version(seen: Seen, program: str) -> str:

@@ -59,6 +59,8 @@ def test_a_node_that_speaks_as_a_newer_version_does_is_not_wrong(asked: Asked) -
     [
         ("mps: {later: true}\n", "9.0.0", "unknown"),
         ("nodes: [{node: a, offer: later}]\n", "9.0.0", "unknown"),  # a word of which a later version may have more
+        ("nodes: [{node: a, offer: true}]\n", "9.0.0", "failure"),  # of another type
+        ("nodes: [{node: a, offer: [mps, later]}]\n", "9.0.0", "failure"),
         ("mps: {later: true}\n", "0.0.9", "failure"),
         ("vgpusPerGpu: many\n", "9.0.0", "failure"),
         ("mps: [\n", "9.0.0", "failure"),
