@@ -9,7 +9,7 @@ from console.denials import denials
 from console.events import Event
 from console.explain.warnings import last, of_now
 from console.objects import Pod, PodStatus
-from console.words import as_shown, moment
+from console.words import Shown, as_shown, moment
 
 NONE = {"firstTimestamp": None, "lastTimestamp": None, "eventTime": None, "series": None}
 EARLIER = "2026-11-28T10:00:00Z"
@@ -53,5 +53,5 @@ def test_a_warning_in_whole_seconds_may_be_of_the_second_in_which_the_pod_got_it
     at: dict[str, str], told: tuple[str, ...]
 ) -> None:
     scheduled = event("to gpu-a", type="Normal", reason="Scheduled", eventTime="2026-11-28T10:00:00.300000Z")
-    pod = Pod(status=PodStatus(phase="Pending"))
+    pod = Pod(status=PodStatus(phase=Shown("Pending")))
     assert of_now([scheduled, event("no pipes", reason="FailedMount", **at)], pod) == told
