@@ -232,6 +232,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         why = f"{len(unheard)} of {several(len(nodes), 'node')} not seen: {first.name}: {first.unheard}"
         return Unseen(what=STATES, why=why, right=first.silent.right if first.silent else "")
 
+    @property
+    def parts_to_run(self) -> tuple[Pod, ...]:
+        """Its own pods that are to run: what has ended stays listed where it was evicted, or a node was shut down."""
+        wanted = (one for one in self.parts if one.metadata.deletion_timestamp is None)
+        return tuple(one for one in wanted if one.status.phase not in ("Failed", "Succeeded"))
+
     def tenants(self) -> Iterator[tuple[SeenNode, Gpu, Tenant]]:
         """Yield who is on which GPU."""
         for node in self.nodes:

@@ -7,7 +7,6 @@ from console.objects import Pod
 from console.seen import COMPONENT_LABEL, ON_NODES, Seen
 
 COMPONENTS: Final = ("webhook", "certs", *ON_NODES)
-_ENDED: Final = ("Failed", "Succeeded")
 
 
 def component_of(pod: Pod) -> str:
@@ -16,14 +15,8 @@ def component_of(pod: Pod) -> str:
 
 
 def parts(seen: Seen, *components: str) -> list[Pod]:
-    """List those of *components* that are to run; what has ended stays listed where a node was shut down."""
-    return [
-        one
-        for one in seen.parts
-        if component_of(one) in components
-        and one.status.phase not in _ENDED
-        and one.metadata.deletion_timestamp is None
-    ]
+    """List those of *components* that are to run."""
+    return [one for one in seen.parts_to_run if component_of(one) in components]
 
 
 def no_parts(on: Installation) -> str:

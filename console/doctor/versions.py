@@ -7,9 +7,10 @@ from typing import Final
 from console.seen import COMPONENT_LABEL, Newer, Seen
 
 _LABEL: Final = "app.kubernetes.io/version"  # of our own pods
-_RELEASE: Final = re.compile(r"\d+(\.\d+)*")
-# What is said in policies/reading of names and words that a later version may have, and of nothing else.
-_OF_LATER: Final = re.compile(r": unknown field: |: expected .*, got .*: (write one of them|did you mean [^ ]+\?)$")
+_RELEASE: Final = re.compile(r"(\d+\.\d+\.\d+)(?:[-+.a-z].*)?")
+# What is said in policies/reading of names and words that a later version may have, and of nothing else: a value of
+# another type is not in quotes there.
+_OF_LATER: Final = re.compile(r': unknown field: |: expected .*, got ".*": (write one of them|did you mean [^ ]+\?)$')
 
 
 def other_version(seen: Seen, program: str) -> str:
@@ -38,16 +39,17 @@ def _others(seen: Seen, program: str) -> Iterator[tuple[str, str, str]]:
             yield node.name, f"gpu-share {runs}", runs
         elif isinstance(node.silent, Newer):
             yield node.name, "a newer gpu-share", ""
-    for pod in seen.parts:
-        runs = pod.metadata.labels.get(_LABEL, "")
-        if runs and runs != program and pod.metadata.labels.get(COMPONENT_LABEL) == "webhook":
+    for pod in seen.parts_to_run:
+        runs = pod.metadata.labels.get(_LABEL, "").removeprefix("v")
+        # Whoever installs may write the label anew: what is no release of gpu-share says nothing of its version.
+        if _RELEASE.fullmatch(runs) and runs != program and pod.metadata.labels.get(COMPONENT_LABEL) == "webhook":
             yield str(pod.metadata.name), f"gpu-share {runs}", runs
 
 
 def _is_older(version: str, program: str) -> bool:
     """Whether a version is surely older: of the same release, one before it or behind, nobody knows."""
-    one, other = _RELEASE.match(version), _RELEASE.match(program)
-    return one is not None and other is not None and _numbers(one[0]) < _numbers(other[0])
+    one, other = _RELEASE.fullmatch(version), _RELEASE.fullmatch(program)
+    return one is not None and other is not None and _numbers(one[1]) < _numbers(other[1])
 
 
 def _numbers(release: str) -> list[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from console.explain.of_nodes import in_lines
+from console.explain.of_nodes import Told, in_lines
 from console.explain.partitions import advertised, advertising, of_partitions, resources
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
@@ -31,8 +31,10 @@ def placement(subject: Subject) -> Iterator[str]:
     if not judged(subject):
         yield "no node shares GPUs, or none can be seen"
     nothing = (_UNCOMPARED if subject.pod.grant is None else _NOTHING) + _words(subject)
-    found = ((node.name, [*_of_node(node, subject), *of_gpus(node, subject)]) for node in judged(subject))
-    yield from in_lines((name, "; ".join(why) or nothing) for name, why in found)
+    yield from in_lines(
+        Told(node.name, tuple(_of_node(node, subject)), tuple(of_gpus(node, subject)), nothing)
+        for node in judged(subject)
+    )
 
 
 def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
@@ -42,8 +44,16 @@ def _of_partitions(asked: tuple[str, ...], subject: Subject) -> Iterator[str]:
         hidden = ", or none can be seen" if subject.seen.hidden(ALL_NODES) else ""
         maker = "the plugin of the partitions' maker, or by DRA at its ResourceSlices"
         yield f"no node advertises {' or '.join(asked)}{hidden}: look at {maker}"
-    found = ((node, [*_of_node(node, subject), *of_partitions(node, subject)]) for node in nodes)
-    yield from in_lines((node.name, "; ".join(why) or advertised(node, asked) + _words(subject)) for node, why in found)
+    words = _words(subject)
+    yield from in_lines(
+        Told(
+            node.name,
+            tuple(_of_node(node, subject)),
+            tuple(of_partitions(node, subject)),
+            advertised(node, asked) + words,
+        )
+        for node in nodes
+    )
 
 
 def _words(subject: Subject) -> str:

@@ -41,4 +41,5 @@ def of_shares(quotas: Iterable[Quota], by: Resources) -> Iterator[str]:
 def names_shares(resource: str, by: Resources) -> bool:
     """Whether a resource, also as a quota writes it, is called as shares are, or looks as if it were one of them."""
     name = resource.removeprefix("requests.").removeprefix("limits.")
-    return by.cluster.is_ours(name) or name in by.of_nodes or any(mark in name for mark in _MARKS)
+    of_partitions = (one.resource for table in by.cluster.partitions.values() for one in table)
+    return by.cluster.is_ours(name) or name in (*by.of_nodes, *of_partitions) or any(mark in name for mark in _MARKS)

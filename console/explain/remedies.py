@@ -30,6 +30,11 @@ _QUOTA: Final = Remedy(
     what="the ResourceQuota of the namespace is used up: ask for less, delete a pod, or have it raised",
     page="policies.md#a-quota-for-a-namespace",
 )
+_LOCKDOWN: Final = Remedy(
+    says="ValidatingAdmissionPolicy 'gpu-share-lockdown",  # that of claims as well, which are told of in events of pods
+    what="ask for a share as the message says; where the pod was granted one, gpu-share doctor finds what differs",
+    page=_DENIED,
+)
 _OF_DENIALS: Final = (
     _QUOTA,
     Remedy(
@@ -64,11 +69,7 @@ _OF_DENIALS: Final = (
         what="do what the message says; gpu-share doctor finds settings that differ in their second place",
         page=f"{_PAGE}#the-api-servers-own-check",
     ),
-    Remedy(
-        says="ValidatingAdmissionPolicy 'gpu-share-lockdown",  # that of claims as well
-        what="ask for a share as the message says; where the pod was granted one, gpu-share doctor finds what differs",
-        page=_DENIED,
-    ),
+    _LOCKDOWN,
     Remedy(
         says='.gpu-share.dev" denied the request',
         what="do what the message proposes, or change the policy",
@@ -123,6 +124,7 @@ _OF_PODS: Final = (
         page=_FAILED,
     ),
     _QUOTA,
+    _LOCKDOWN,
     Remedy(
         says="scheduling gates",
         what="a queue such as Kueue holds it back until it has its turn: look at its Workload",

@@ -1,6 +1,7 @@
 """Warnings in the events of a pod: those that still say what is wrong, and none of what is over."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from console.events import Event
@@ -36,7 +37,13 @@ def of_now(events: Iterable[Event], pod: Pod) -> tuple[str, ...]:
     told = _sorted(events)
     since = max((one.order for one in told if one.reason in _PREPARED_BY), default=None)
     over = _PREPARING if _is_prepared(pod) else (_SCHEDULING,) if pod.spec.node_name else ()
-    return last(one for one in told if one.reason not in over and (since is None or one.order >= since))
+    return last(one for one in told if one.reason not in over and (since is None or _is_since(one, since)))
+
+
+def _is_since(event: Event, since: datetime) -> bool:
+    """Whether it may be as late: the kubelet writes whole seconds, the scheduler fractions."""
+    at = event.order
+    return at >= (since if at.microsecond else since.replace(microsecond=0))
 
 
 def _is_prepared(pod: Pod) -> bool:

@@ -3,19 +3,22 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from console.events import Event, Involved
 from console.objects import Condition, Metadata, Object, Owner
-from console.words import several
+from console.words import Shown, several
 
 # Conditions by which a workload says that it has no pods, or how it is, with the status that says so.
 _TROUBLES: Final = {"ReplicaFailure": "True", "Suspended": "True"}
 _ENDED: Final = {"Failed": "True", "Complete": "True", "Succeeded": "True"}  # the last is of Kubeflow's jobs
 _ENDING: Final = {**_ENDED, "FailureTarget": "True", "SuccessCriteriaMet": "True"}  # no pod is made any more
 _TOO_LATE: Final = "DeadlineExceeded"
+# Of a Job of Volcano, by the phase of its state.
+_ENDED_PHASES: Final = ("Aborted", "Completed", "Terminated", "Failed")
+_ENDING_PHASES: Final = (*_ENDED_PHASES, "Aborting", "Completing", "Terminating")
 _STATES: Final = {**_ENDED, "FailureTarget": "True", "Progressing": "False"}
 
 # What a maker makes, and what stands behind its own name there: a hash of a template, or minutes since 1970.
@@ -53,6 +56,12 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     desired_number_scheduled: int | None = None  # of a DaemonSet
     failed: int | None = None  # pods of a Job; where one was stopped, it counts
     succeeded: int | None = None
+    state: Any = None  # of a Job of Volcano with its phase, and of a RayCluster a word
+
+    @property
+    def phase(self) -> str:
+        """The phase of a Job of Volcano; empty of what has none."""
+        return Shown(str(self.state.get("phase") or "")) if isinstance(self.state, dict) else ""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +92,14 @@ def states(workload: Workload) -> Iterator[str]:
     if workload.spec.paused and workload.status.replicas:
         yield "it is paused: its template is not rolled out until kubectl rollout resume"
     yield from (_in_words(one) for one in workload.status.conditions if _STATES.get(one.type) == one.status)
+    if workload.status.phase in _ENDING_PHASES:
+        yield workload.status.phase
 
 
 def is_over(workload: Workload) -> bool:
     """Whether it has ended, and makes no pods any more."""
-    return any(_ENDED.get(one.type) == one.status for one in workload.status.conditions)
+    by_condition = any(_ENDED.get(one.type) == one.status for one in workload.status.conditions)
+    return by_condition or workload.status.phase in _ENDED_PHASES
 
 
 def wants_none(workload: Workload) -> bool:
@@ -95,7 +107,8 @@ def wants_none(workload: Workload) -> bool:
     ending = [one for one in workload.status.conditions if _ENDING.get(one.type) == one.status]
     never_had_any = not (workload.status.failed or workload.status.succeeded)
     is_too_late = any(one.reason == _TOO_LATE for one in ending)
-    return workload.spec.is_suspended or (bool(ending) and not (is_too_late and never_had_any))
+    is_ending = bool(ending) or workload.status.phase in _ENDING_PHASES
+    return workload.spec.is_suspended or (is_ending and not (is_too_late and never_had_any))
 
 
 def failures(

@@ -1,5 +1,6 @@
 """`gpu-share doctor` of one version in a cluster of another: what it cannot know is not wrong."""
 
+import copy
 import json
 from collections.abc import Callable
 
@@ -58,6 +59,8 @@ def test_a_node_that_speaks_as_a_newer_version_does_is_not_wrong(asked: Asked) -
     [
         ("mps: {later: true}\n", "9.0.0", "unknown"),
         ("nodes: [{node: a, offer: later}]\n", "9.0.0", "unknown"),  # a word of which a later version may have more
+        ("nodes: [{node: a, offer: true}]\n", "9.0.0", "failure"),  # of another type
+        ("nodes: [{node: a, offer: [mps, later]}]\n", "9.0.0", "failure"),
         ("mps: {later: true}\n", "0.0.9", "failure"),
         ("vgpusPerGpu: many\n", "9.0.0", "failure"),
         ("mps: [\n", "9.0.0", "failure"),
@@ -75,13 +78,37 @@ def test_a_file_is_unknown_only_where_a_newer_version_may_read_it(
     assert ("there are no valid policies" in str(found)) is (status == "failure")
 
 
-def test_a_webhook_that_is_newer_than_the_nodes_may_read_a_file(asked: Asked) -> None:
+def with_webhook(version: str, **status: str) -> StandIn:
+    """A cluster with one more pod of the webhook, which has the label *version*; its nodes run this one."""
     known = newer()
     tell(known, state(gpu(), gpu(index=1)))
-    labels = next(
-        labels
-        for one in known.lists["/api/v1/namespaces/gpu-share/pods"]
-        if (labels := one["metadata"]["labels"])["app.kubernetes.io/component"] == "webhook"
-    )
-    labels["app.kubernetes.io/version"] = "9.0.0"
-    assert "? policy files are valid" in asked(known, "doctor").stdout
+    pods = known.lists["/api/v1/namespaces/gpu-share/pods"]
+    of_webhook = (one for one in pods if one["metadata"]["labels"]["app.kubernetes.io/component"] == "webhook")
+    other = copy.deepcopy(next(of_webhook))
+    other["metadata"] |= {"name": "gpu-share-webhook-other", "uid": "other"}
+    other["metadata"]["labels"]["app.kubernetes.io/version"] = version
+    other["status"] |= status
+    pods.append(other)
+    return known
+
+
+@pytest.mark.parametrize("version", ["9.0.0", "v9.0.0", "9.0.0-rc.1", PROGRAM + ".dev1"])
+def test_a_webhook_that_is_newer_than_the_nodes_may_read_a_file(asked: Asked, version: str) -> None:
+    assert "? policy files are valid" in asked(with_webhook(version), "doctor").stdout
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded", "Terminating"])
+def test_a_webhook_pod_that_has_ended_runs_no_newer_version(asked: Asked, phase: str) -> None:
+    known = with_webhook("9.0.0", phase=phase, reason="Evicted")
+    if phase == "Terminating":
+        last = known.lists["/api/v1/namespaces/gpu-share/pods"][-1]
+        last["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        last["status"]["phase"] = "Running"
+    ran = asked(known, "doctor")
+    assert (ran.exit_code, "✗ policy files are valid" in ran.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("version", ["v0.0.9", "2024.11", "latest", "v" + PROGRAM])
+def test_a_webhook_whose_label_is_no_newer_release_makes_no_file_unknown(asked: Asked, version: str) -> None:
+    ran = asked(with_webhook(version), "doctor")
+    assert (ran.exit_code, "✗ policy files are valid" in ran.stdout) == (1, True)

@@ -7,7 +7,7 @@ import pytest
 from console.doctor.report import AFTER, findings
 from console.objects import Node
 from console.seen_nodes import other_nodes
-from tests.console.explained import OURS, Asked, explain, known
+from tests.console.explained import OURS, Asked, explain, known, only
 from tests.console.installations import installation, parsed, policies, seen
 from tests.console.objects import node, pending
 from tests.console.stand_in import Object, StandIn
@@ -109,3 +109,15 @@ def test_doctor_wants_no_label_of_nodes_where_policies_grant_partitions_alone(
     on = installation(seen(nodes=(), others=other_nodes([unlabelled], ())), **policies(table, **files))
     (found,) = (one for one in findings(on, AFTER) if one.check == "nodes-labelled")
     assert found.status == status
+
+
+def test_a_quota_of_partitions_is_one_of_shares(asked: Asked) -> None:
+    on = known()
+    only(on, "apps/v1/namespaces/team-vision/deployments/resnet", spec={"replicas": 1})
+    text = 'partitions:\n  h100: [{share: "0.125", resource: nvidia.com/mig-1g.10gb}]\n'
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][1]["data"] = {"_cluster.yaml": text}
+    amounts = {"requests.nvidia.com/mig-1g.10gb": "7", "requests.nvidia.com/mig-2g.20gb": "7"}
+    on.lists[f"{OURS}/resourcequotas"] = [{"metadata": {"name": "gpus"}, "status": {"hard": amounts, "used": amounts}}]
+    said = explain(asked, on, "deploy/resnet")
+    assert "  Quotas\n    quota gpus: 7 of 7 requests.nvidia.com/mig-1g.10gb: it is used up\n" in said
+    assert "mig-2g" not in said

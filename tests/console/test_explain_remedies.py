@@ -6,7 +6,7 @@ import pytest
 
 from policies.node_state import Use
 from tests.console.explained import OURS, Asked, explain, known, only
-from tests.console.objects import GIB, ago, denial, gpu, pod, state, tenant
+from tests.console.objects import GIB, ago, denial, gpu, pending, pod, state, tenant
 from tests.console.stand_in import Object
 from tests.console.test_explain_many import crowd, made, pods_of
 
@@ -186,3 +186,12 @@ def test_volumes_and_devices_of_others_have_no_remedy_of_ours(asked: Asked, said
     on = known(one)
     on.lists[f"{OURS}/events"] = [event(one, "FailedMount", said)]
     assert "what to do" not in explain(asked, on, "p")
+
+
+def test_of_a_claim_that_the_lockdown_denied_the_event_of_its_pod_has_the_remedy(asked: Asked) -> None:
+    one = pending("late", "0.2", "0/1 nodes are available.")
+    on = known(one)
+    policy = "ValidatingAdmissionPolicy 'gpu-share-lockdown-claims' with binding 'gpu-share-lockdown-claims'"
+    said = f"PodResourceClaim gpu: failed to create ResourceClaim: forbidden: {policy} denied request: All GPUs"
+    on.lists[f"{OURS}/events"] = [event(one, "FailedResourceClaimCreation", said)]
+    assert "    what to do: ask for a share as the message says" in explain(asked, on, "late")

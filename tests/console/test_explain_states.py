@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from console.api_server import decoded
+from console.explain.workload import Workload, wants_none
 from policies.node_state import ApplicationFault
 from tests.console.explained import OURS, Asked, explain, known, only, owned
 from tests.console.objects import ago, denial, failed_gpu, gpu, node, pending, pod, state, tenant
@@ -199,6 +201,24 @@ def test_a_job_of_volcano_is_a_job_too(asked: Asked, name: str) -> None:
     assert text.startswith("Job team-vision/train: no pods\n  Not created\n    Job train, 9 times: too much\n")
 
 
+@pytest.mark.parametrize(
+    ("phase", "wants_pods"),
+    [
+        ("Pending", True),
+        ("Running", True),
+        ("Restarting", True),
+        *((one, False) for one in ("Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated")),
+        ("Failed", False),
+    ],
+)
+def test_a_job_of_volcano_that_ends_is_not_called_denied(asked: Asked, phase: str, *, wants_pods: bool) -> None:
+    on = volcano()
+    job = {"metadata": {"name": "train"}, "spec": {"tasks": []}, "status": {"state": {"phase": phase}}}
+    on.raw[VOLCANO] = (200, json.dumps(job).encode())
+    text = explain(asked, on, "job/train")
+    assert ("too much" in text, f"  State\n    {phase}\n" in text) == (wants_pods, not wants_pods)
+
+
 def test_a_job_of_volcano_that_may_not_be_read_is_one_where_its_pods_or_events_show_it(asked: Asked) -> None:
     on = volcano(owned(pod("train-0"), "Job", "train"))
     on.raw[VOLCANO] = status_of(403, "jobs.batch.volcano.sh is forbidden")
@@ -207,3 +227,9 @@ def test_a_job_of_volcano_that_may_not_be_read_is_one_where_its_pods_or_events_s
     assert "the right to get jobs.batch.volcano.sh in namespace team-vision is missing" in text
     on.lists[f"{OURS}/pods"], on.lists[f"{OURS}/events"] = [], []
     assert "there is no Job team-vision/train" in asked(on, "explain", "-n", "team-vision", "job/train").stderr
+
+
+@pytest.mark.parametrize(("spec", "is_wanted"), [({"suspend": True}, False), ({}, True)])
+def test_the_state_of_a_ray_cluster_is_a_word_and_is_read(spec: Object, *, is_wanted: bool) -> None:
+    said = json.dumps({"metadata": {"name": "a"}, "spec": spec, "status": {"state": "ready"}}).encode()
+    assert wants_none(decoded(Workload, said)) is not is_wanted
