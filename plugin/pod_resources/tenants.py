@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 import grpc
 
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId, label_of
+from plugin.pod_resources.answer import LARGEST_BYTES, parsed
 from plugin.pod_resources.claimed import claimed, claims
-from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
+from plugin.pod_resources.v1 import api_pb2
 from plugin.rpc import channel
 from policies.contract import MILLI_PER_GPU
 
@@ -21,10 +23,7 @@ _SIZE = re.compile(r"([1-9][0-9]{0,4})m(?:-(?:timesliced|whole))?-[0-9]+", re.AS
 
 _NOT_BY_MPS = re.compile(r"-[0-9]{1,5}m-(?:timesliced|whole)(?:-|$)", re.ASCII)
 
-# A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs. In memory an answer
-# takes ten times that and more, and must stay below the container's limit: names alone make it as long as users like.
-_LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
-
+_LIST: Final = "/v1.PodResourcesLister/List"
 
 _NOTHING: Mapping[VGpuId, str] = MappingProxyType({})
 _NO_CLAIMS: frozenset[str] = frozenset()
@@ -129,13 +128,14 @@ def read_tenants(
     Raises:
         TenantsError: If nobody answers in time, or with something else, or does not know the pods yet.
     """
-    with channel(socket, ("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES)) as dialled:
-        lister = api_pb2_grpc.PodResourcesListerStub(dialled)
+    with channel(socket, ("grpc.max_receive_message_length", LARGEST_BYTES)) as dialled:
+        ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = dialled.unary_unary(_LIST)
         try:
-            answer = lister.List(api_pb2.ListPodResourcesRequest(), timeout=timeout_seconds)
+            written = ask(api_pb2.ListPodResourcesRequest().SerializeToString(), timeout=timeout_seconds)
         except grpc.RpcError as error:
             reason = " ".join(f"{error.code().name}: {error.details()}".split())
             raise TenantsError(f"{socket}: the kubelet did not list pod resources: {reason}") from error
+    answer = parsed(written, socket)
     # It serves before it knows a pod, for as long as the container runtime or the API server is not there.
     if not answer.pod_resources or (own_pod and all(pod.name != own_pod for pod in answer.pod_resources)):
         this = f"this pod, {own_pod}" if own_pod else "any pod, not even this one"

@@ -10,6 +10,7 @@ import pytest
 
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.answer import MOST_CONTAINERS, parsed
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.sockets import target
@@ -202,11 +203,37 @@ def test_containers_without_a_share_take_little_memory_however_long_their_names_
     assert taken < 8000 * 300
 
 
-def test_an_answer_that_would_not_fit_into_the_memory_of_the_plugin_is_not_taken(directory: Path) -> None:
-    large = api_pb2.PodResources(name="p" * 5_000_000)
-    answer = api_pb2.ListPodResourcesResponse(pod_resources=[large])
-    with kubelet(directory / "kubelet.sock", answer), pytest.raises(TenantsError, match="RESOURCE_EXHAUSTED"):
-        read_tenants(directory / "kubelet.sock", {VGPU})
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_list_of_more_containers_than_fit_into_the_memory_of_the_plugin_is_not_taken(
+    directory: Path, more: int
+) -> None:
+    pods = [
+        api_pb2.PodResources(name=f"p{number}", containers=[api_pb2.ContainerResources(name="c")] * count)
+        for number, count in enumerate([MOST_CONTAINERS // 2, MOST_CONTAINERS // 2 + more])
+    ]
+    with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=pods)):
+        if not more:
+            read = read_tenants(directory / "kubelet.sock", {VGPU}, everyone=True)
+            assert len(read) == MOST_CONTAINERS
+            return
+        with pytest.raises(TenantsError, match="more than 20000 containers on this node"):
+            read_tenants(directory / "kubelet.sock", {VGPU}, everyone=True)
+
+
+def test_a_list_that_a_later_kubelet_writes_with_more_fields_is_read() -> None:
+    pod = api_pb2.PodResources(name="web-0", namespace="team", containers=[api_pb2.ContainerResources(name="main")])
+    later = (
+        b"\xa0\x06\x96\x01" + b"\xa9\x06" + bytes(8) + b"\xad\x06" + bytes(4) + b"\xb2\x06\x02ab"
+    )  # fields 100 to 102
+    part = pod.SerializeToString() + later
+    (read,) = parsed(b"\x0a" + bytes([len(part)]) + part + later, Path("socket")).pod_resources
+    assert (read.name, [one.name for one in read.containers]) == ("web-0", ["main"])
+
+
+@pytest.mark.parametrize("answer", [b"\x0a", b"\x0a\x05\x1a", b"\xff" * 20, b"\x0b\x00", b"\x0a\x02\x0f\x00"])
+def test_what_is_no_list_is_told(answer: bytes) -> None:
+    with pytest.raises(TenantsError, match=r"^socket: the kubelet's list of pod resources cannot be read"):
+        parsed(answer, Path("socket"))
 
 
 def test_a_container_with_devices_of_dra_is_told_with_the_claim_that_gave_them(directory: Path) -> None:
