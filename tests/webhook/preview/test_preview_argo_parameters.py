@@ -11,6 +11,7 @@ from tests.webhook.preview.previewed import made, titles
 
 TITLE = "Workflow ns/it, spec.templates[0]"
 OWN, GLOBAL = "{{inputs.parameters.x}}", "{{workflow.parameters.x}}"
+FROM_MAP = {"parameters": [{"name": "x", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "x"}}}]}
 VLLM = {"image": "vllm/vllm-openai:v0.9.0", "command": ["vllm", "serve"]}
 
 
@@ -31,6 +32,11 @@ def workflow(*templates: dict[str, Any], **spec: Any) -> str:
 
 def steps(**arguments: Any) -> dict[str, Any]:
     return {"name": "all", "steps": [[{"name": "a", "template": "main", "arguments": parameters(**arguments)}]]}
+
+
+def by_reference(**arguments: Any) -> dict[str, Any]:
+    step = {"name": "a", "templateRef": {"name": "it", "template": "main"}, "arguments": parameters(**arguments)}
+    return {"name": "all", "steps": [[step]]}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,20 @@ def steps(**arguments: Any) -> dict[str, Any]:
         (workflow(template(OWN, inputs=parameters(x="2")), steps(x="0.2"), entrypoint="all"), 2, "not known"),
         (workflow(template(OWN, inputs=parameters(x="0.2")), steps(y="2"), entrypoint="all"), 0, "granted"),
         (workflow(template(OWN, inputs={"parameters": [{"name": "x", "valueFrom": {"path": "/x"}}]})), 2, "not known"),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), arguments=FROM_MAP), 2, "not known"),
+        (
+            workflow(template(OWN, inputs=parameters(x="0.2")), arguments={"parameters": [{"name": "x"}]}),
+            2,
+            "not known",
+        ),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), arguments=parameters(y="2")), 0, "granted"),
+        (workflow(template(GLOBAL), arguments={"parameters": [{"name": "x", "default": "0.2"}]}), 2, "not known"),
+        (
+            workflow(template(OWN, inputs={"parameters": [{**FROM_MAP["parameters"][0], "value": "0.2"}]})),
+            2,
+            "not known",
+        ),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), by_reference(x="2"), entrypoint="all"), 2, "not known"),
         (workflow(template("{{=sprig.max(1, 2)}}")), 2, "not known"),
         (workflow(template("{{item}}")), 2, "not known"),
         (workflow(template(annotations={"gpu-share.dev/device": OWN})), 2, "not known"),
