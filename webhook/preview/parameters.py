@@ -62,6 +62,15 @@ def words(value: Any) -> Iterator[str]:
             yield from words(inner)
 
 
+def split(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before each word of a text, with the word, and what stands behind the last one, with none."""
+    at = 0
+    for match in _WORD.finditer(text):
+        yield text[at : match.start()], match[0]
+        at = match.end()
+    yield text[at:], ""
+
+
 def inner(word: str) -> str:
     """Return what a word names."""
     return word[2:-2].strip()

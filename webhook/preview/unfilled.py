@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
+from policies.contract import FRAMEWORK_ANNOTATION, FRAMEWORK_ANNOTATION_PREFIX
 from policies.errors import quoted
 from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from webhook.patch import Operation, operations
-from webhook.preview.parameters import OPENING, filled, inner, pruned, words
+from webhook.preview.opaque import opaque
+from webhook.preview.parameters import filled, inner, pruned, words
 from webhook.preview.shapes import Fields, mapping
 
 Decide = Callable[[Pod], tuple[Decision, str]]  # the decision, and why the API server denies what it admits
@@ -60,7 +62,10 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
     taken = [one for one in every if one not in left]
     return Unfilled(
         known,
-        said=(f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",),
+        said=(
+            f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",
+            *_opaque(known),
+        ),
         unwritable=f"nothing is written there, since it depends on {_named(taken)}, which Argo replaces: write the "
         "values out",
     )
@@ -68,6 +73,8 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
 
 def _depends(pod: Fields, tried: tuple[str | Mapping[str, str], ...], decide: Decide) -> bool:
     """Whether what becomes of a pod is another by what its words are."""
+    if any(_frameworks(pod)):  # of whose names none is tried
+        return True
     tokens = _tokens(pod)
     kind, codes, made = _outcome(filled(pod, tokens), decide)
     for one in tried:
@@ -107,15 +114,8 @@ def _outcome(pod: Fields, decide: Decide) -> tuple[type, list[str], list[Any]]:
 
 
 def _opaque(pod: Fields) -> tuple[str, ...]:
-    """Say which texts are words alone, so that anything may be in them, a memory setting too."""
-    spec = mapping(pod, "spec")
-    texts: list[Any] = []
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        variables = container.get("env") or ()
-        texts += [container.get("image"), *(container.get("command") or ()), *(container.get("args") or ())]
-        texts += [one.get("name") for one in variables]
-    alone = [text for text in texts if isinstance(text, str) and text.startswith(OPENING)]
-    found = [*dict.fromkeys(words(alone))]
+    """Say which words may be anything, a memory setting too."""
+    found = opaque(pod)
     if not found:
         return ()
     return (f"{_named(found)}: not known here, so what they say of GPUs and their memory is not looked at",)
@@ -126,6 +126,13 @@ def _asking(pod: Fields) -> Iterator[str]:
     for key, text in mapping(mapping(pod, "metadata"), "annotations").items():
         if any(True for _ in words(text)) and "gpu-share" in key:
             yield f"{key}={text}"
+
+
+def _frameworks(pod: Fields) -> Iterator[str]:
+    """Yield the words in annotations that name a framework."""
+    for key, text in mapping(mapping(pod, "metadata"), "annotations").items():
+        if key == FRAMEWORK_ANNOTATION or key.startswith(FRAMEWORK_ANNOTATION_PREFIX):
+            yield from words(text)
 
 
 def _in_keys(pod: Fields) -> Iterator[str]:

@@ -34,6 +34,10 @@ def steps(**arguments: Any) -> dict[str, Any]:
     return {"name": "all", "steps": [[{"name": "a", "template": "main", "arguments": parameters(**arguments)}]]}
 
 
+def shell(text: str) -> dict[str, Any]:
+    return {"image": "my/train:1", "command": ["sh", "-c", text]}
+
+
 def by_reference(**arguments: Any) -> dict[str, Any]:
     step = {"name": "a", "templateRef": {"name": "it", "template": "main"}, "arguments": parameters(**arguments)}
     return {"name": "all", "steps": [[step]]}
@@ -78,6 +82,13 @@ def by_reference(**arguments: Any) -> dict[str, Any]:
         (workflow(template("{{=sprig.max(1, 2)}}")), 2, "not known"),
         (workflow(template("{{item}}")), 2, "not known"),
         (workflow(template(annotations={"gpu-share.dev/device": OWN})), 2, "not known"),
+        (workflow(template(annotations={"gpu-share.dev/framework": OWN})), 2, "not known"),
+        (workflow(template(annotations={"framework.gpu-share.dev/main": OWN})), 2, "not known"),
+        (
+            workflow(template(annotations={"gpu-share.dev/framework": GLOBAL}), arguments=parameters(x="vllm")),
+            0,
+            "granted",
+        ),
         (workflow(template(annotations={OWN: "1"})), 2, "not known"),
         (workflow(template("0", container={"resources": {"limits": {"gpu-share.dev/vgpu": OWN}}})), 2, "not known"),
         (workflow(template("0", container={"resources": {"limits": {OWN: "1"}}})), 2, "not known"),
@@ -152,6 +163,30 @@ def test_a_word_that_may_be_a_memory_setting_is_said_not_to_be_looked_at() -> No
     said = f"{OWN}: not known here, so what they say of GPUs and their memory is not looked at"
     assert said in preview(workflow(template(container={**VLLM, "args": ["m", OWN]}))).stdout
     assert "not looked at" not in preview(workflow(template(container={**VLLM, "args": [f"--lr={OWN}"]}))).stdout
+
+
+@pytest.mark.parametrize(
+    ("container", "is_said"),
+    [
+        (shell(f"vllm serve m {OWN}"), True),
+        (shell(f"cd /w && {OWN}"), True),
+        (shell(f'cd /w; exec "{OWN}" serve'), True),
+        (shell(f"A=1 {OWN}"), True),
+        (shell(f"vllm serve m --{OWN}"), True),
+        (shell(f"/opt/{OWN}"), True),
+        (shell(f"exec bash -c '{OWN}'"), True),
+        (shell(f"vllm serve m --lr={OWN} {OWN}"), True),
+        (shell(f"python t.py --lr={OWN} --seed {OWN} --out='/data/{OWN}/{OWN}'"), False),
+        (shell(f"LR={OWN} python t.py"), False),
+        ({"args": ["--lr", "5", f"/data/{OWN}"]}, False),
+        ({"image": f"registry.local/{OWN}", "args": ["--model", "m"]}, True),
+        ({"env": [{"name": f"NVIDIA_{OWN}", "value": "all"}]}, True),
+        ({"env": [{"name": "LR", "value": OWN}]}, False),
+    ],
+)
+def test_a_word_is_said_not_to_be_looked_at_unless_it_is_a_value(container: dict[str, Any], *, is_said: bool) -> None:
+    result = preview(workflow(template(container=container)))
+    assert ("not looked at" in result.stdout) == is_said
 
 
 def test_a_setting_by_a_parameter_is_compared_with_the_share_by_its_value(tmp_path: Path) -> None:
