@@ -19,6 +19,8 @@ Decide = Callable[[Pod], tuple[Decision, str]]  # the decision, and why the API 
 
 # What a word may be: an amount that is none, small, a whole GPU, and above all there is, and any other text.
 _TRIED = ("0", "0.1", "1", "999999", "x")
+# What a word that may be anything is tried as, whether a pod is denied for it.
+_DENIED = ("--gpu-memory-utilization=0.999", "NVIDIA_VISIBLE_DEVICES", "VISIBLE_DEVICES")
 _NAMED = 3
 _TOKEN = re.compile(r"gpushare\d+word")
 
@@ -49,13 +51,18 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
     if keys:
         return Unfilled(pod, unclear=_unclear(keys))
     known = filled(pod, values)
+    anything = opaque(known)
+    alone = [word for word, is_alone in anything.items() if is_alone]
+    if alone and _may_be_denied(known, alone, decide):
+        return Unfilled(pod, unclear=_unclear(alone))
+    said = _not_looked_at([*anything])
     if not _depends(pod, (*_TRIED, values), decide):
         tokens = _tokens(pod)
         written = {inner(one): one for one in every}
         kind, codes, made = _outcome(filled(pod, tokens), decide)
         if _outcome(pod, decide) == (kind, codes, _put(made, tokens, written)):
-            return Unfilled(pod, said=_opaque(known))
-        return Unfilled(filled(pod, tokens), said=_opaque(known), tokens=tokens, words=written)
+            return Unfilled(pod, said=said)
+        return Unfilled(filled(pod, tokens), said=said, tokens=tokens, words=written)
     left = [*dict.fromkeys(words(known))]
     if _outcome(known, decide)[0] is Pod or (left and _depends(known, _TRIED, decide)):
         return Unfilled(pod, unclear=_unclear([*_asking(known)] or left))
@@ -64,7 +71,7 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
         known,
         said=(
             f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",
-            *_opaque(known),
+            *said,
         ),
         unwritable=f"nothing is written there, since it depends on {_named(taken)}, which Argo replaces: write the "
         "values out",
@@ -82,6 +89,15 @@ def _depends(pod: Fields, tried: tuple[str | Mapping[str, str], ...], decide: De
         if _outcome(filled(pod, known), decide) != (kind, codes, _put(made, tokens, known)):
             return True
     return bool(codes) and not {*codes} <= {*_outcome(pruned(pod), decide)[1]}
+
+
+def _may_be_denied(pod: Fields, anything: list[str], decide: Decide) -> bool:
+    """Whether a pod is denied only if words that may be anything are what is denied."""
+    tokens = _tokens(pod)
+    tried = (tokens | dict.fromkeys(map(inner, anything), one) for one in _DENIED)
+    return not _outcome(filled(pod, tokens), decide)[1] and any(
+        _outcome(filled(pod, known), decide)[1] for known in tried
+    )
 
 
 def _tokens(pod: Fields) -> dict[str, str]:
@@ -113,9 +129,7 @@ def _outcome(pod: Fields, decide: Decide) -> tuple[type, list[str], list[Any]]:
     return type(decision), ["by the API server"] if denied_after else [], msgspec.to_builtins(made)
 
 
-def _opaque(pod: Fields) -> tuple[str, ...]:
-    """Say which words may be anything, a memory setting too."""
-    found = opaque(pod)
+def _not_looked_at(found: list[str]) -> tuple[str, ...]:
     if not found:
         return ()
     return (f"{_named(found)}: not known here, so what they say of GPUs and their memory is not looked at",)

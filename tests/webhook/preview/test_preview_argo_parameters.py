@@ -185,8 +185,25 @@ def test_a_word_that_may_be_a_memory_setting_is_said_not_to_be_looked_at() -> No
     ],
 )
 def test_a_word_is_said_not_to_be_looked_at_unless_it_is_a_value(container: dict[str, Any], *, is_said: bool) -> None:
-    result = preview(workflow(template(container=container)))
-    assert ("not looked at" in result.stdout) == is_said
+    result = run("preview", "-", given=workflow(template(container=container)), code=None)
+    assert ("not looked at" in result.stdout or "not known" in result.stdout) == is_said
+
+
+@pytest.mark.parametrize(
+    ("container", "verdict"),
+    [
+        (shell(f"vllm serve m {OWN}"), "not known"),
+        (shell(f"cd /w && {OWN}"), "not known"),
+        (shell(f"python /opt/{OWN}.py"), "granted"),
+        ({"env": [{"name": f"NVIDIA_{OWN}", "value": "all"}]}, "not known"),
+        ({"env": [{"name": OWN, "value": "all"}]}, "not known"),
+        ({"image": f"my/train:{OWN}"}, "granted"),
+        ({**VLLM, "args": ["m", OWN]}, "granted"),  # the webhook lowers a setting there
+    ],
+)
+def test_a_pod_that_a_word_may_have_denied_is_not_known(container: dict[str, Any], verdict: str) -> None:
+    text = workflow(template(container=container), steps(x="--gpu-memory-utilization=0.95"), entrypoint="all")
+    assert titles(text, code=0 if verdict == "granted" else 2)[TITLE] == verdict
 
 
 def test_a_setting_by_a_parameter_is_compared_with_the_share_by_its_value(tmp_path: Path) -> None:
