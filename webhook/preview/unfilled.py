@@ -55,24 +55,22 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
     alone = [word for word, is_alone in anything.items() if is_alone]
     if alone and _may_be_denied(known, alone, decide):
         return Unfilled(pod, unclear=_unclear(alone))
+    left = [*dict.fromkeys(words(known))]
     said = _not_looked_at([*anything])
     if not _depends(pod, (*_TRIED, values), decide):
+        said = (*_by_values([one for one in opaque(pod) if one not in left]), *said)
         tokens = _tokens(pod)
         written = {inner(one): one for one in every}
         kind, codes, made = _outcome(filled(pod, tokens), decide)
         if _outcome(pod, decide) == (kind, codes, _put(made, tokens, written)):
             return Unfilled(pod, said=said)
         return Unfilled(filled(pod, tokens), said=said, tokens=tokens, words=written)
-    left = [*dict.fromkeys(words(known))]
     if _outcome(known, decide)[0] is Pod or (left and _depends(known, _TRIED, decide)):
         return Unfilled(pod, unclear=_unclear([*_asking(known)] or left))
     taken = [one for one in every if one not in left]
     return Unfilled(
         known,
-        said=(
-            f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",
-            *said,
-        ),
+        said=(*_by_values(taken), *said),
         unwritable=f"nothing is written there, since it depends on {_named(taken)}, which Argo replaces: write the "
         "values out",
     )
@@ -127,6 +125,12 @@ def _outcome(pod: Fields, decide: Decide) -> tuple[type, list[str], list[Any]]:
         return type(decision), [one.code for one in denied.reasons], []
     made = operations(read, decision) if isinstance(decision, Grant) else []
     return type(decision), ["by the API server"] if denied_after else [], msgspec.to_builtins(made)
+
+
+def _by_values(taken: list[str]) -> tuple[str, ...]:
+    if not taken:
+        return ()
+    return (f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",)
 
 
 def _not_looked_at(found: list[str]) -> tuple[str, ...]:

@@ -120,6 +120,11 @@ def test_a_value_of_the_file_is_said_to_be_taken_for_granted(output: str) -> Non
     assert said in result.stdout + result.stderr
 
 
+def test_a_value_of_the_file_in_a_shells_text_is_said_to_be_one_that_others_may_replace() -> None:
+    text = workflow(template(container=shell(f"vllm serve m {GLOBAL}")), arguments=parameters(x="--seed=1"))
+    assert f"Warning: {GLOBAL}: judged by the values in the file" in preview(text).stdout
+
+
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
