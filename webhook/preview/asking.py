@@ -12,15 +12,24 @@ IsOurs = Callable[[str], bool]
 _NOT_WRITTEN = "status"  # by whoever writes the object
 _NO_RESOURCES = ("annotations", "labels", "managedFields")
 _NAMES = ("name", "resource", "resourceName")  # of a resource beside its amount, as in a SparkApplication
-# Kinds that name resources, or patterns of containers, and make no pod of them.
+# Kinds that name resources, patterns of containers or annotations of their pods, and make no pod of them.
 _NO_PODS = {
     "": {"ConfigMap", "LimitRange", "Node", "ResourceQuota", "Secret"},
     "apiextensions.k8s.io": {"CustomResourceDefinition"},
+    "autoscaling.k8s.io": {"VerticalPodAutoscaler", "VerticalPodAutoscalerCheckpoint"},
+    "capsule.clastix.io": {"Tenant"},
+    "config.kueue.x-k8s.io": {"Configuration"},
+    "descheduler": {"DeschedulerPolicy"},
     "karpenter.sh": {"NodeClaim", "NodeOverlay", "NodePool"},
     "kubescheduler.config.k8s.io": {"KubeSchedulerConfiguration"},
     "kueue.x-k8s.io": {"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor"},
     "kyverno.io": {"ClusterPolicy", "Policy"},
+    "metrics.k8s.io": {"NodeMetrics", "PodMetrics"},
+    "mutations.gatekeeper.sh": {"Assign", "AssignImage", "AssignMetadata", "ModifySet"},
+    "nfd.k8s-sigs.io": {"NodeFeature", "NodeFeatureRule"},
+    "policy.karmada.io": {"FederatedResourceQuota"},
     "resource.k8s.io": {"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"},
+    "scheduling.run.ai": {"PodGroup", "Queue"},
     "scheduling.sigs.k8s.io": {"ElasticQuota", "PodGroup"},
     "scheduling.volcano.sh": {"PodGroup", "Queue"},
     "scheduling.x-k8s.io": {"ElasticQuota", "PodGroup"},
@@ -36,9 +45,10 @@ def makes_no_pods(document: Fields) -> bool:
 
 def asking(document: Fields, is_ours: IsOurs) -> Iterator[tuple[tuple[Step, ...], str]]:
     """Yield where in an object something asks for a share, and what: the mapping's place, and its key or resource."""
+    if makes_no_pods(document):
+        return
     yield from ((steps, key) for steps, _, key in requests_in(document))
-    if not makes_no_pods(document):
-        yield from _resources({key: value for key, value in document.items() if key != _NOT_WRITTEN}, is_ours, ())
+    yield from _resources({key: value for key, value in document.items() if key != _NOT_WRITTEN}, is_ours, ())
 
 
 def _resources(value: Any, is_ours: IsOurs, steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], str]]:

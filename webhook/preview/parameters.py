@@ -17,7 +17,8 @@ _WORD = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
 class Parameters(msgspec.Struct, frozen=True):
     """What a workflow says of the words in its templates."""
 
-    given: Mapping[str, str]  # to the whole workflow
+    given: Mapping[str, str]  # to the whole workflow, as far as its file has the values
+    named: frozenset[str]  # all that the whole workflow is given
     called: Mapping[str, set[str]]  # by its steps and tasks: the parameters that each template is given
     starts: frozenset[str]  # the templates that get what the workflow is given
 
@@ -27,11 +28,12 @@ class Parameters(msgspec.Struct, frozen=True):
         name = holder.get("name")
         if not isinstance(name, str):
             return known
-        called, own = self.called.get(name), _values(mapping(holder, "inputs"))
+        called, own = self.called.get(name), _values(mapping(holder, "inputs"), "default")
         unsure = set(called or ())
         if name in self.starts:
             own = {**own, **self.given} if called is None else own
-            unsure |= self.given.keys() if called is not None else set()
+            # Argo takes an argument without a value for whatever its valueFrom says, not for the value of the input.
+            unsure |= self.named if called is not None else self.named - self.given.keys()
         return known | {f"inputs.parameters.{key}": filled(own[key], known) for key in own.keys() - unsure}
 
 
@@ -42,7 +44,8 @@ def parameters_of(document: Fields) -> Parameters:
     for name, parameters in _calls(workflow):
         called.setdefault(name, set()).update(parameters)
     starts = frozenset(str(workflow.get(field)) for field in ("entrypoint", "onExit"))
-    return Parameters(_values(mapping(workflow, "arguments")), called, starts)
+    arguments = mapping(workflow, "arguments")
+    return Parameters(_values(arguments), _names(arguments), called, starts)
 
 
 def words(value: Any) -> Iterator[str]:
@@ -57,6 +60,15 @@ def words(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from words(inner)
+
+
+def split(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before each word of a text, with the word, and what stands behind the last one, with none."""
+    at = 0
+    for match in _WORD.finditer(text):
+        yield text[at : match.start()], match[0]
+        at = match.end()
+    yield text[at:], ""
 
 
 def inner(word: str) -> str:
@@ -102,29 +114,35 @@ def _is_told_by_word(value: Any) -> bool:
     )
 
 
-def _values(holder: Fields) -> dict[str, str]:
-    """Return the values of parameters, or what they are by default."""
+def _listed(holder: Fields) -> list[Fields]:
+    """Return the parameters of inputs or arguments that have a name."""
     items = holder.get("parameters")
+    every = items if isinstance(items, list) else []
+    return [one for one in every if isinstance(one, dict) and isinstance(one.get("name"), str)]
+
+
+def _names(holder: Fields) -> frozenset[str]:
+    return frozenset(one["name"] for one in _listed(holder))
+
+
+def _values(holder: Fields, *fallbacks: str) -> dict[str, str]:
+    """Return the values of parameters, or what else they are by a field of them; that of a `valueFrom` is not known."""
     found: dict[str, str] = {}
-    for one in items if isinstance(items, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            value = one.get("value")
-            value = one.get("default") if value is None and "valueFrom" not in one else value
-            if isinstance(value, str | int | float):
-                found[one["name"]] = str(value).lower() if isinstance(value, bool) else str(value)
+    for one in _listed(holder):
+        fields = () if one.get("valueFrom") is not None else ("value", *fallbacks)
+        value = next((one[field] for field in fields if one.get(field) is not None), None)
+        if isinstance(value, str | int | float):
+            found[one["name"]] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
 
 
-def _calls(value: Any) -> Iterator[tuple[str, set[str]]]:
+def _calls(value: Any) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the templates that steps and tasks call, each with the parameters that it is given."""
     if isinstance(value, dict):
-        if isinstance(value.get("template"), str):
-            given = mapping(value, "arguments").get("parameters")
-            names = {
-                str(one.get("name")) for one in (given if isinstance(given, list) else ()) if isinstance(one, dict)
-            }
-            yield value["template"], names
-        value = [*value.values()]
+        for caller in (value, mapping(value, "templateRef")):
+            if isinstance(caller.get("template"), str):
+                yield caller["template"], _names(mapping(value, "arguments"))
+        value = [inner for key, inner in value.items() if key != "templateRef"]
     if isinstance(value, list):
         for inner in value:
             yield from _calls(inner)

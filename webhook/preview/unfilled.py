@@ -6,17 +6,21 @@ from typing import Any
 
 import msgspec
 
+from policies.contract import FRAMEWORK_ANNOTATION, FRAMEWORK_ANNOTATION_PREFIX
 from policies.errors import quoted
 from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from webhook.patch import Operation, operations
-from webhook.preview.parameters import OPENING, filled, inner, pruned, words
+from webhook.preview.opaque import opaque
+from webhook.preview.parameters import filled, inner, pruned, words
 from webhook.preview.shapes import Fields, mapping
 
 Decide = Callable[[Pod], tuple[Decision, str]]  # the decision, and why the API server denies what it admits
 
 # What a word may be: an amount that is none, small, a whole GPU, and above all there is, and any other text.
 _TRIED = ("0", "0.1", "1", "999999", "x")
+# What a word that may be anything is tried as, whether a pod is denied for it.
+_DENIED = ("--gpu-memory-utilization=0.999", "NVIDIA_VISIBLE_DEVICES", "VISIBLE_DEVICES")
 _NAMED = 3
 _TOKEN = re.compile(r"gpushare\d+word")
 
@@ -47,20 +51,26 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
     if keys:
         return Unfilled(pod, unclear=_unclear(keys))
     known = filled(pod, values)
+    anything = opaque(known)
+    alone = [word for word, is_alone in anything.items() if is_alone]
+    if alone and _may_be_denied(known, alone, decide):
+        return Unfilled(pod, unclear=_unclear(alone))
+    left = [*dict.fromkeys(words(known))]
+    said = _not_looked_at([*anything])
     if not _depends(pod, (*_TRIED, values), decide):
+        said = (*_by_values([one for one in opaque(pod) if one not in left]), *said)
         tokens = _tokens(pod)
         written = {inner(one): one for one in every}
         kind, codes, made = _outcome(filled(pod, tokens), decide)
         if _outcome(pod, decide) == (kind, codes, _put(made, tokens, written)):
-            return Unfilled(pod, said=_opaque(known))
-        return Unfilled(filled(pod, tokens), said=_opaque(known), tokens=tokens, words=written)
-    left = [*dict.fromkeys(words(known))]
+            return Unfilled(pod, said=said)
+        return Unfilled(filled(pod, tokens), said=said, tokens=tokens, words=written)
     if _outcome(known, decide)[0] is Pod or (left and _depends(known, _TRIED, decide)):
         return Unfilled(pod, unclear=_unclear([*_asking(known)] or left))
     taken = [one for one in every if one not in left]
     return Unfilled(
         known,
-        said=(f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",),
+        said=(*_by_values(taken), *said),
         unwritable=f"nothing is written there, since it depends on {_named(taken)}, which Argo replaces: write the "
         "values out",
     )
@@ -68,6 +78,8 @@ def judged(pod: Fields, values: Mapping[str, str], decide: Decide) -> Unfilled:
 
 def _depends(pod: Fields, tried: tuple[str | Mapping[str, str], ...], decide: Decide) -> bool:
     """Whether what becomes of a pod is another by what its words are."""
+    if any(_frameworks(pod)):  # of whose names none is tried
+        return True
     tokens = _tokens(pod)
     kind, codes, made = _outcome(filled(pod, tokens), decide)
     for one in tried:
@@ -75,6 +87,15 @@ def _depends(pod: Fields, tried: tuple[str | Mapping[str, str], ...], decide: De
         if _outcome(filled(pod, known), decide) != (kind, codes, _put(made, tokens, known)):
             return True
     return bool(codes) and not {*codes} <= {*_outcome(pruned(pod), decide)[1]}
+
+
+def _may_be_denied(pod: Fields, anything: list[str], decide: Decide) -> bool:
+    """Whether a pod is denied only if words that may be anything are what is denied."""
+    tokens = _tokens(pod)
+    tried = (tokens | dict.fromkeys(map(inner, anything), one) for one in _DENIED)
+    return not _outcome(filled(pod, tokens), decide)[1] and any(
+        _outcome(filled(pod, known), decide)[1] for known in tried
+    )
 
 
 def _tokens(pod: Fields) -> dict[str, str]:
@@ -106,16 +127,13 @@ def _outcome(pod: Fields, decide: Decide) -> tuple[type, list[str], list[Any]]:
     return type(decision), ["by the API server"] if denied_after else [], msgspec.to_builtins(made)
 
 
-def _opaque(pod: Fields) -> tuple[str, ...]:
-    """Say which texts are words alone, so that anything may be in them, a memory setting too."""
-    spec = mapping(pod, "spec")
-    texts: list[Any] = []
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        variables = container.get("env") or ()
-        texts += [container.get("image"), *(container.get("command") or ()), *(container.get("args") or ())]
-        texts += [one.get("name") for one in variables]
-    alone = [text for text in texts if isinstance(text, str) and text.startswith(OPENING)]
-    found = [*dict.fromkeys(words(alone))]
+def _by_values(taken: list[str]) -> tuple[str, ...]:
+    if not taken:
+        return ()
+    return (f"{_named(taken)}: judged by the values in the file, and whoever submits it may give others",)
+
+
+def _not_looked_at(found: list[str]) -> tuple[str, ...]:
     if not found:
         return ()
     return (f"{_named(found)}: not known here, so what they say of GPUs and their memory is not looked at",)
@@ -126,6 +144,13 @@ def _asking(pod: Fields) -> Iterator[str]:
     for key, text in mapping(mapping(pod, "metadata"), "annotations").items():
         if any(True for _ in words(text)) and "gpu-share" in key:
             yield f"{key}={text}"
+
+
+def _frameworks(pod: Fields) -> Iterator[str]:
+    """Yield the words in annotations that name a framework."""
+    for key, text in mapping(mapping(pod, "metadata"), "annotations").items():
+        if key == FRAMEWORK_ANNOTATION or key.startswith(FRAMEWORK_ANNOTATION_PREFIX):
+            yield from words(text)
 
 
 def _in_keys(pod: Fields) -> Iterator[str]:

@@ -11,6 +11,7 @@ from tests.webhook.preview.previewed import made, titles
 
 TITLE = "Workflow ns/it, spec.templates[0]"
 OWN, GLOBAL = "{{inputs.parameters.x}}", "{{workflow.parameters.x}}"
+FROM_MAP = {"parameters": [{"name": "x", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "x"}}}]}
 VLLM = {"image": "vllm/vllm-openai:v0.9.0", "command": ["vllm", "serve"]}
 
 
@@ -31,6 +32,15 @@ def workflow(*templates: dict[str, Any], **spec: Any) -> str:
 
 def steps(**arguments: Any) -> dict[str, Any]:
     return {"name": "all", "steps": [[{"name": "a", "template": "main", "arguments": parameters(**arguments)}]]}
+
+
+def shell(text: str) -> dict[str, Any]:
+    return {"image": "my/train:1", "command": ["sh", "-c", text]}
+
+
+def by_reference(**arguments: Any) -> dict[str, Any]:
+    step = {"name": "a", "templateRef": {"name": "it", "template": "main"}, "arguments": parameters(**arguments)}
+    return {"name": "all", "steps": [[step]]}
 
 
 @pytest.mark.parametrize(
@@ -55,9 +65,30 @@ def steps(**arguments: Any) -> dict[str, Any]:
         (workflow(template(OWN, inputs=parameters(x="2")), steps(x="0.2"), entrypoint="all"), 2, "not known"),
         (workflow(template(OWN, inputs=parameters(x="0.2")), steps(y="2"), entrypoint="all"), 0, "granted"),
         (workflow(template(OWN, inputs={"parameters": [{"name": "x", "valueFrom": {"path": "/x"}}]})), 2, "not known"),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), arguments=FROM_MAP), 2, "not known"),
+        (
+            workflow(template(OWN, inputs=parameters(x="0.2")), arguments={"parameters": [{"name": "x"}]}),
+            2,
+            "not known",
+        ),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), arguments=parameters(y="2")), 0, "granted"),
+        (workflow(template(GLOBAL), arguments={"parameters": [{"name": "x", "default": "0.2"}]}), 2, "not known"),
+        (
+            workflow(template(OWN, inputs={"parameters": [{**FROM_MAP["parameters"][0], "value": "0.2"}]})),
+            2,
+            "not known",
+        ),
+        (workflow(template(OWN, inputs=parameters(x="0.2")), by_reference(x="2"), entrypoint="all"), 2, "not known"),
         (workflow(template("{{=sprig.max(1, 2)}}")), 2, "not known"),
         (workflow(template("{{item}}")), 2, "not known"),
         (workflow(template(annotations={"gpu-share.dev/device": OWN})), 2, "not known"),
+        (workflow(template(annotations={"gpu-share.dev/framework": OWN})), 2, "not known"),
+        (workflow(template(annotations={"framework.gpu-share.dev/main": OWN})), 2, "not known"),
+        (
+            workflow(template(annotations={"gpu-share.dev/framework": GLOBAL}), arguments=parameters(x="vllm")),
+            0,
+            "granted",
+        ),
         (workflow(template(annotations={OWN: "1"})), 2, "not known"),
         (workflow(template("0", container={"resources": {"limits": {"gpu-share.dev/vgpu": OWN}}})), 2, "not known"),
         (workflow(template("0", container={"resources": {"limits": {OWN: "1"}}})), 2, "not known"),
@@ -87,6 +118,11 @@ def test_a_value_of_the_file_is_said_to_be_taken_for_granted(output: str) -> Non
     result = preview(text, "-o", output, code=2 if output == "yaml" else 0)
     said = f"arning: {GLOBAL}: judged by the values in the file, and whoever submits it may give others"
     assert said in result.stdout + result.stderr
+
+
+def test_a_value_of_the_file_in_a_shells_text_is_said_to_be_one_that_others_may_replace() -> None:
+    text = workflow(template(container=shell(f"vllm serve m {GLOBAL}")), arguments=parameters(x="--seed=1"))
+    assert f"Warning: {GLOBAL}: judged by the values in the file" in preview(text).stdout
 
 
 @pytest.mark.parametrize(
@@ -132,6 +168,47 @@ def test_a_word_that_may_be_a_memory_setting_is_said_not_to_be_looked_at() -> No
     said = f"{OWN}: not known here, so what they say of GPUs and their memory is not looked at"
     assert said in preview(workflow(template(container={**VLLM, "args": ["m", OWN]}))).stdout
     assert "not looked at" not in preview(workflow(template(container={**VLLM, "args": [f"--lr={OWN}"]}))).stdout
+
+
+@pytest.mark.parametrize(
+    ("container", "is_said"),
+    [
+        (shell(f"vllm serve m {OWN}"), True),
+        (shell(f"cd /w && {OWN}"), True),
+        (shell(f'cd /w; exec "{OWN}" serve'), True),
+        (shell(f"A=1 {OWN}"), True),
+        (shell(f"vllm serve m --{OWN}"), True),
+        (shell(f"/opt/{OWN}"), True),
+        (shell(f"exec bash -c '{OWN}'"), True),
+        (shell(f"vllm serve m --lr={OWN} {OWN}"), True),
+        (shell(f"python t.py --lr={OWN} --seed {OWN} --out='/data/{OWN}/{OWN}'"), False),
+        (shell(f"LR={OWN} python t.py"), False),
+        ({"args": ["--lr", "5", f"/data/{OWN}"]}, False),
+        ({"image": f"registry.local/{OWN}", "args": ["--model", "m"]}, True),
+        ({"env": [{"name": f"NVIDIA_{OWN}", "value": "all"}]}, True),
+        ({"env": [{"name": "LR", "value": OWN}]}, False),
+    ],
+)
+def test_a_word_is_said_not_to_be_looked_at_unless_it_is_a_value(container: dict[str, Any], *, is_said: bool) -> None:
+    result = run("preview", "-", given=workflow(template(container=container)), code=None)
+    assert ("not looked at" in result.stdout or "not known" in result.stdout) == is_said
+
+
+@pytest.mark.parametrize(
+    ("container", "verdict"),
+    [
+        (shell(f"vllm serve m {OWN}"), "not known"),
+        (shell(f"cd /w && {OWN}"), "not known"),
+        (shell(f"python /opt/{OWN}.py"), "granted"),
+        ({"env": [{"name": f"NVIDIA_{OWN}", "value": "all"}]}, "not known"),
+        ({"env": [{"name": OWN, "value": "all"}]}, "not known"),
+        ({"image": f"my/train:{OWN}"}, "granted"),
+        ({**VLLM, "args": ["m", OWN]}, "granted"),  # the webhook lowers a setting there
+    ],
+)
+def test_a_pod_that_a_word_may_have_denied_is_not_known(container: dict[str, Any], verdict: str) -> None:
+    text = workflow(template(container=container), steps(x="--gpu-memory-utilization=0.95"), entrypoint="all")
+    assert titles(text, code=0 if verdict == "granted" else 2)[TITLE] == verdict
 
 
 def test_a_setting_by_a_parameter_is_compared_with_the_share_by_its_value(tmp_path: Path) -> None:

@@ -62,6 +62,15 @@ def test_a_container_without_an_image_is_one(fields: dict[str, Any]) -> None:
         ),
         ("Queue", "scheduling.volcano.sh", {"capability": {VGPU: "20"}}),
         ("NodePool", "karpenter.sh", {"limits": {VGPU: "20"}}),
+        ("Tenant", "capsule.clastix.io", {"resourceQuotas": {"items": [{"hard": {VGPU: "20"}}]}}),
+        ("VerticalPodAutoscaler", "autoscaling.k8s.io", {"containerPolicies": [{"maxAllowed": {VGPU: "2"}}]}),
+        ("PodMetrics", "metrics.k8s.io", {"containers": [{"name": "a", "usage": {VGPU: "2"}, "image": "x"}]}),
+        ("Configuration", "config.kueue.x-k8s.io", {"transformations": [{"outputs": {VGPU: "10"}}]}),
+        ("DeschedulerPolicy", "descheduler", {"profiles": [{"args": {"thresholds": {VGPU: 20}}}]}),
+        ("Assign", "mutations.gatekeeper.sh", {"parameters": {"assign": {"value": {VGPU: "2"}}}}),
+        ("NodeFeatureRule", "nfd.k8s-sigs.io", {"rules": [{"name": "r", "extendedResources": {VGPU: "2"}}]}),
+        ("FederatedResourceQuota", "policy.karmada.io", {"overall": {VGPU: "10"}}),
+        ("PodGroup", "scheduling.run.ai", {"minResources": {VGPU: "2"}}),
         ("ClusterPolicy", "kyverno.io", {"rules": [{"pattern": {"containers": [{"name": "*", **LIMITS}]}}]}),
         ("Server", "example.com", {"resources": {"limits": {VGPU: 0, "cpu": 1, "nvidia.com/gpu": 1}}}),
         ("Server", "example.com", {"containers": [{"name": "a"}, {"url": "b"}], "volumes": [{"name": "a"}]}),
@@ -73,6 +82,12 @@ def test_who_names_a_resource_of_ours_and_has_no_pods_asks_for_nothing(
 ) -> None:
     result = preview(of_kind(kind, group, spec))
     assert (result.stdout, result.stderr) == ("No pod and no pod template here.\n", "")
+
+
+@pytest.mark.parametrize(("kind", "group"), [("PodGroup", "scheduling.volcano.sh"), ("ClusterPolicy", "kyverno.io")])
+def test_an_annotation_of_what_makes_no_pods_asks_for_nothing(kind: str, group: str) -> None:
+    annotated = of_kind(kind, group, {"metadata": {"annotations": {"gpu-share": "0.2"}}})
+    assert preview(annotated).stderr == ""
 
 
 def test_what_a_controller_noted_asks_for_nothing() -> None:
