@@ -125,6 +125,11 @@ def nothing_denies(on: Installation) -> str:
     return "" if is_one else "there is neither the webhook nor an admission policy"
 
 
+def has_one(on: Installation, names: Iterable[str]) -> bool:
+    """Whether one of the admission policies of these *names* is there."""
+    return not (on.admission_policies or {}).keys().isdisjoint(names)
+
+
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place, own = str(webhook.name), _OWN.get(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)

@@ -4,7 +4,7 @@ from typing import Final
 
 from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_CLAIMS_POLICY, LOCKDOWN_POLICY
 from console.doctor.installation import Installation
-from console.doctor.of_admission import nothing_denies
+from console.doctor.of_admission import has_one
 from console.doctor.verdict import OK, Check, Verdict, cut, not_seen, warn
 from policies.contract import NAMESPACE
 
@@ -28,12 +28,16 @@ def exist(on: Installation) -> Verdict:
     return warn(*cut(found), hint=hint)
 
 
+def _nothing_exempts(on: Installation) -> str:
+    return "" if has_one(on, _EXEMPTING) else "there is no admission policy that exempts namespaces by their names"
+
+
 EXEMPT: Final = (
     Check(
         name="exempt-namespaces-exist",
         says="exempt namespaces exist",
         page="security.md#lock-down-a-cluster",
         judge=exist,
-        absent=nothing_denies,
+        absent=_nothing_exempts,
     ),
 )

@@ -12,6 +12,7 @@ from console.doctor.admission import (
     Selector,
 )
 from console.doctor.installation import Installation
+from console.doctor.of_admission import has_one
 from console.doctor.parts import COMPONENTS, parts
 from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, unless_broken, warn
 from console.objects import Metadata
@@ -22,6 +23,7 @@ from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
+_WITH_PIPES: Final = (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY)
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # What the variable `pipes` has for the slashes of a path, since a hostPath may have several, and dots between.
 _FIRST_SLASH: Final = "^([.]?/+)*"
@@ -160,14 +162,22 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
                     yield f"gpu-share mps has the pipes at {mount.mount_path}, and its clients have them at {wanted}"
 
 
+def _nothing_has_pipes(on: Installation) -> str:
+    volumes = (volume for pod in parts(on.seen, *COMPONENTS) for volume in pod.spec.volumes)
+    if has_one(on, _WITH_PIPES) or any(one.name == "pipes" for one in volumes):
+        return ""
+    return "there is neither gpu-share mps nor an admission policy that looks for pipes"
+
+
 def _of_admission(on: Installation, wanted: str) -> Iterator[str]:
     pattern = _pattern(wanted)
-    for name in (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY):
+    for name in _WITH_PIPES:
         policy = (on.admission_policies or {}).get(name)
         if policy is None:
             continue
         if policy.variable("pipes").strip() != pattern:
-            yield f"the variable pipes of the policy {name} is not a pattern for {wanted}: expected {pattern}"
+            told = f"is not the pattern that gpu-share ships for {wanted}: expected {pattern}"
+            yield f"the variable pipes of the policy {name} {told}"
         if name == CREATED_POLICY and wanted not in _TEXT.findall(policy.variable("never")):
             yield f"the variable never of the policy {name} lacks {wanted}"
 
@@ -191,6 +201,7 @@ SECOND_PLACES: Final = (
         says="the pipe directory is the same everywhere",
         page=_PAGE,
         judge=pipes,
+        absent=_nothing_has_pipes,
         rests_on=(OUR_PODS,),
     ),
     Check(name="host-paths", says="hostPaths are the same twice", page=_PAGE, judge=host_paths),

@@ -1,8 +1,8 @@
 """What to do about a program that is out of memory of its GPU: its share is used up, or others have it."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
-from console.explain.program_remedies import OUT_OF_MEMORY
+from console.explain.program_remedies import LESS_AT_START, OUT_OF_MEMORY
 from console.explain.remedies import of_programs
 from console.explain.remedy import Remedy
 from console.seen import Seen, SeenNode, SeenPod
@@ -18,12 +18,17 @@ def remedies_of_programs(texts: Iterable[str], pod: SeenPod, seen: Seen) -> tupl
     found = of_programs(texts)
     if taken:
         what = f"others on the GPU leave it less than its share: {'; '.join(taken)}"
-    elif held and all(gpu.milli(one.parts) == MILLI_PER_GPU for gpu, one in held):
+        return _instead(what, found, of=(*OUT_OF_MEMORY, *LESS_AT_START))
+    if held and all(gpu.milli(one.parts) == MILLI_PER_GPU for gpu, one in held):
         what = "the memory of the GPU is used up: set the framework's memory lower"
-    else:
-        return found
-    told = (Remedy(says=one.says, what=what, page=one.page) if one in OUT_OF_MEMORY else one for one in found)
-    return tuple(told)
+        return _instead(what, found, of=OUT_OF_MEMORY)
+    return found
+
+
+def _instead(what: str, found: Iterable[Remedy], *, of: Container[Remedy]) -> tuple[Remedy, ...]:
+    """Say *what* to do, once, in place of those *of* which the cause is known better."""
+    told = (Remedy(says=one.says, what=what, page=one.page) if one in of else one for one in found)
+    return tuple({one.what: one for one in told}.values())
 
 
 def over_their_limits(gpu: Gpu, tenant: Tenant) -> list[Tenant]:

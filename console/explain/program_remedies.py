@@ -24,6 +24,13 @@ OUT_OF_MEMORY: Final = tuple(
         ),
     )
 )
+LESS_AT_START: Final = tuple(
+    _each(
+        "less was free at start than its fraction, since the CUDA context came first: have memory.headroom for 0.5 GiB "
+        "in the policy",
+        ("is less than desired GPU memory utilization",),
+    )
+)
 OF_PROGRAMS: Final = (
     *OUT_OF_MEMORY,
     *_each(
@@ -52,6 +59,7 @@ OF_PROGRAMS: Final = (
         "pod again",
         (
             "MPS client failed to connect",
+            "call between the MPS server and the MPS client failed",
             "MPS server is not ready",
             "CUDA_ERROR_MPS_CONNECTION_FAILED",
             "CUDA_ERROR_MPS_RPC_FAILURE",
@@ -64,11 +72,7 @@ OF_PROGRAMS: Final = (
             "CUDA error 807",
         ),
     ),
-    *_each(
-        "less was free at start than its fraction, since the CUDA context came first: have memory.headroom for 0.5 GiB "
-        "in the policy",
-        ("is less than desired GPU memory utilization",),
-    ),
+    *LESS_AT_START,
     *_each(
         "the container has no GPU: look at its NVIDIA_VISIBLE_DEVICES, and at the container runtime of the node",
         ("no CUDA-capable device is detected", "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice"),

@@ -182,18 +182,15 @@ def _conflicts_of_paths(made: EffectivePolicy, pipe_directory: str | None) -> It
 
 def _unknown_partition(made: EffectivePolicy, partitions: Collection[str] | None) -> Iterator[Problem]:
     policy = made.policy
-    if partitions is None or policy.strategy != PARTITION or policy.partition in partitions:
+    if policy.strategy != PARTITION:
         return
-    known = f"known are {', '.join(sorted(partitions))}" if partitions else "there are none"
+    known = f", known are {', '.join(sorted(partitions))}" if partitions else ", there are none"
     if policy.partition is None:
-        yield _blamed(
-            made, "strategy", f"partition needs the name of partitions in {CLUSTER_FILE}, {known}: add partition"
-        )
-    else:
-        said = quoted(policy.partition)
-        yield _blamed(
-            made, "partition", f"{CLUSTER_FILE} has no partitions of the name {said}, {known}: correct one of the two"
-        )
+        message = f"partition needs the name of partitions in {CLUSTER_FILE}{'' if partitions is None else known}"
+        yield _blamed(made, "strategy", f"{message}: add partition")
+    elif partitions is not None and policy.partition not in partitions:
+        message = f"{CLUSTER_FILE} has no partitions of the name {quoted(policy.partition)}{known}"
+        yield _blamed(made, "partition", f"{message}: correct one of the two")
 
 
 def _unknown_devices(made: EffectivePolicy, models: Collection[str] | None) -> Iterator[Problem]:

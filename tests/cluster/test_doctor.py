@@ -135,7 +135,10 @@ def test_admission_policies_that_are_missing_or_differ_are_told(installed: Insta
         installed.cluster.api.ask("PATCH", f"{_ADMISSION}/{policy}", changes)
         run("kubectl delete validatingadmissionpolicybinding gpu-share-changes")
         assert told("admission-policies", "no binding has the ValidatingAdmissionPolicy gpu-share-changes deny")
-        assert told("pipe-directory", "the variable pipes of the policy gpu-share-changes is not a pattern for")
+        assert told(
+            "pipe-directory",
+            "the variable pipes of the policy gpu-share-changes is not the pattern that gpu-share ships for",
+        )
         assert told("exempt-namespaces", "the policy gpu-share-changes is not called for test-of-doctor")
         assert told("admission-asked", "the policy gpu-share-changes has failurePolicy: Ignore")
     finally:

@@ -51,6 +51,15 @@ def test_a_mistake_in_the_files_is_a_problem_with_its_place(default: str, cluste
     assert told in str(raised.value.problems[0]), raised.value.problems
 
 
+def test_a_missing_partition_is_told_of_where_nobody_knows_the_cluster_file_and_an_unknown_one_is_not() -> None:
+    broken = "partitions: {a: []}"
+    with pytest.raises(PolicyError) as raised:
+        policies("strategy: partition", broken, named="partition: x")
+    told = [str(one) for one in raised.value.problems if "/_cluster.yaml:" not in str(one)]
+    wanted = "_default.yaml:1: strategy: partition needs the name of partitions in _cluster.yaml: add partition"
+    assert [one.rpartition("/")[2] for one in told] == [wanted]
+
+
 def test_a_namespace_picks_other_partitions_than_the_default() -> None:
     made = policies("strategy: partition\npartition: h100", CLUSTER, amd="partition: mi300x")
     assert asked(decided(pod("0.1"), made, "amd")) == {"main": ("amd.com/cpx_nps4", 1)}

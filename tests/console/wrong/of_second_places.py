@@ -114,14 +114,14 @@ WRONG: list[Wrong] = [
     (
         "pipe-directory",
         "failure",
-        "the variable pipes of the policy gpu-share-lockdown is not a pattern for /run-mps/a.b",
+        "the variable pipes of the policy gpu-share-lockdown is not the pattern that gpu-share ships for /run-mps/a.b",
         lambda: locked_down(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"),
     ),
     *(
         (
             "pipe-directory",
             "failure",
-            f"of the policy {policy} is not a pattern for /srv/mps: expected '^([.]?/+)*srv(/+[.])*/+mps'",
+            f"{policy} is not the pattern that gpu-share ships for /srv/mps: expected '^([.]?/+)*srv(/+[.])*/+mps'",
             lambda written=written: moved("/srv/mps", written),
         )
         for policy in ("gpu-share", "gpu-share-changes", "gpu-share-lockdown")
@@ -131,7 +131,7 @@ WRONG: list[Wrong] = [
     (
         "pipe-directory",
         "failure",
-        "the variable pipes of the policy gpu-share-changes is not a pattern for /run-mps/a.b",
+        "the variable pipes of the policy gpu-share-changes is not the pattern that gpu-share ships for /run-mps/a.b",
         elsewhere,
     ),
     ("pipe-directory", "failure", "the variable never of the policy gpu-share lacks /run-mps/a.b", elsewhere),
