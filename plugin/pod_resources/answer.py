@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from plugin.errors import TenantsError
 from plugin.pod_resources.v1 import api_pb2
 
-# Far above any node: Kubernetes supports 110 pods of one. One with a name of two letters has six bytes here, and a hundred
-# times that in memory.
+# Far above any node: Kubernetes supports 110 pods of one. A container with a name of two letters is six bytes here, and
+# takes hundreds in memory.
 MOST_CONTAINERS: Final = 20_000
 # Where the kubelet lists each claim for each container that has it, two pods of 32 containers have 5 MiB.
 LARGEST_BYTES: Final = 16 * 1024 * 1024
