@@ -13,6 +13,8 @@ CREATED_POLICY: Final = NAMESPACE
 CHANGED_POLICY: Final = f"{NAMESPACE}-changes"
 LOCKDOWN_POLICY: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 LOCKDOWN_CLAIMS_POLICY: Final = f"{LOCKDOWN_POLICY}-claims"  # and this one with it
+# Those that leave out namespaces by their names.
+EXEMPTING_POLICIES: Final = (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY, LOCKDOWN_CLAIMS_POLICY)
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"  # of a namespace: its name
 

@@ -1,43 +1,14 @@
-"""Checks of what the API server is to deny for gpu-share."""
+"""The check whether the API server itself denies what gpu-share does not grant."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable
 from typing import Final
 
 from console.doctor import of_dra
-from console.doctor.admission import (
-    CHANGED_POLICY,
-    CREATED_POLICY,
-    LOCKDOWN_CLAIMS_POLICY,
-    LOCKDOWN_POLICY,
-    NAME_LABEL,
-    AdmissionPolicy,
-    Binding,
-    Expression,
-    MatchConstraints,
-    Rule,
-    Selector,
-    Service,
-    Webhook,
-)
+from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_CLAIMS_POLICY, LOCKDOWN_POLICY
 from console.doctor.installation import Installation
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_seen, warn
-from console.words import Shown
-from policies.contract import (
-    EPHEMERAL_WEBHOOK_NAME,
-    MODE_LABEL,
-    MUTATE_PATH,
-    MUTATE_RESTRICTED_PATH,
-    NAMESPACE,
-    POD_SECURITY_LABEL,
-    RESTRICTED_LEVELS,
-    RESTRICTED_WEBHOOK_NAME,
-    WEBHOOK_NAME,
-    WEBHOOK_NAMES,
-    WEBHOOK_SERVICE,
-)
+from policies.contract import NAMESPACE, WEBHOOK_NAMES
 
-_PAGE: Final = "install.md#2-the-policies"
 _OF_PODS: Final = "what users forge, or add later, is admitted"
 # What is so without each of them.
 _POLICIES: Final = {CREATED_POLICY: _OF_PODS, CHANGED_POLICY: _OF_PODS}
@@ -51,27 +22,7 @@ _POLICIES_OF_DRA: Final = {
     f"{NAMESPACE}-allocations": "a claim of a DeviceClass that leaves the driver open is allocated shares",
     f"{NAMESPACE}-slices": "the plugin of one node can publish the GPUs of another",
 }
-# What each is asked of: operations, and resources with their subresources.
-_ASKED: Final = {
-    WEBHOOK_NAME: ("CREATE", "pods"),
-    RESTRICTED_WEBHOOK_NAME: ("CREATE", "pods"),
-    EPHEMERAL_WEBHOOK_NAME: ("UPDATE", "pods/ephemeralcontainers"),
-    CREATED_POLICY: ("CREATE", "pods"),
-    CHANGED_POLICY: ("UPDATE", "pods pods/ephemeralcontainers pods/resize pods/status"),
-    LOCKDOWN_POLICY: ("CREATE UPDATE", "pods pods/ephemeralcontainers pods/status"),
-    LOCKDOWN_CLAIMS_POLICY: ("CREATE UPDATE", "resourceclaims resourceclaimtemplates"),
-    f"{NAMESPACE}-claims": ("CREATE UPDATE", "resourceclaims resourceclaims/status"),
-    f"{NAMESPACE}-claim-templates": ("CREATE UPDATE", "resourceclaimtemplates"),
-    f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),
-    f"{NAMESPACE}-slices": ("CREATE UPDATE DELETE", "resourceslices"),
-}
-_FORBIDDING: Final = tuple(map(Shown, RESTRICTED_LEVELS))  # they forbid hostIPC
-_OF_CLAIMS: Final = "resource.k8s.io"
-_EXEMPTING: Final = (CREATED_POLICY, CHANGED_POLICY, *_POLICIES_OF_LOCKDOWN)  # policies that leave out some by name
-_PRIVILEGED: Final = Expression(key=POD_SECURITY_LABEL, operator="NotIn", values=_FORBIDDING)
-_RESTRICTED: Final = Expression(key=POD_SECURITY_LABEL, operator="In", values=_FORBIDDING)
-_OWN: Final = {WEBHOOK_NAME: _PRIVILEGED, RESTRICTED_WEBHOOK_NAME: _RESTRICTED}  # one of the two is asked
-_DENYING: Final = Expression(key=MODE_LABEL, operator="NotIn", values=(Shown("warn"),))  # others warn instead
+_NAMES: Final = frozenset({*WEBHOOK_NAMES, *_POLICIES, *_POLICIES_OF_LOCKDOWN, *_POLICIES_OF_DRA})
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 
 
@@ -103,25 +54,10 @@ def policed(on: Installation) -> Verdict:
     return fail(*found, hint=f"{APPLY}{without_dra if files else ''}")
 
 
-def asked(on: Installation) -> Verdict:
-    """See that webhooks and admission policies are asked of all that they are for, and deny what they cannot judge."""
-    if missing := not_seen(on, "webhook", "admission_policies", "bindings"):
-        return missing
-    found: list[str] = []
-    for webhook in on.webhook.webhooks if on.webhook else ():
-        if webhook.name in WEBHOOK_NAMES:
-            found += _of_webhook(webhook)
-    for name, policy in (on.admission_policies or {}).items():
-        if name in _ASKED:
-            found += _of_policy(name, policy)
-            found += _of_bindings(name, on.bindings or ())
-    return fail(*found, hint=APPLY)
-
-
 def nothing_denies(on: Installation) -> str:
     """Say that neither webhook nor admission policies are there, where that is so."""
     there = {str(one.name) for one in on.webhook.webhooks} if on.webhook else set()
-    is_one = not _ASKED.keys().isdisjoint({*there, *(on.admission_policies or {})})
+    is_one = not _NAMES.isdisjoint({*there, *(on.admission_policies or {})})
     return "" if is_one else "there is neither the webhook nor an admission policy"
 
 
@@ -130,122 +66,9 @@ def has_one(on: Installation, names: Iterable[str]) -> bool:
     return not (on.admission_policies or {}).keys().isdisjoint(names)
 
 
-def _of_webhook(webhook: Webhook) -> Iterator[str]:
-    place, own = str(webhook.name), _OWN.get(webhook.name)
-    yield from _not_asked(place, webhook.name, webhook.rules)
-    yield from _narrowed(place, webhook.namespace_selector, own=own, by_name=True)
-    yield from _of_one_version(place, webhook.match_policy)
-    yield from _answered(place, webhook)
-    if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
-        yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
-    if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
-        return
-    if webhook.failure_policy != "Fail":
-        yield f"{place} has failurePolicy: {webhook.failure_policy}: without an answer pods are admitted as they are"
-    if not webhook.object_selector.selects_all:
-        yield f"{place} has an objectSelector: pods with other labels are admitted as they are"
-    if webhook.reinvocation_policy != "IfNeeded":
-        yield f"{place} has reinvocationPolicy: {webhook.reinvocation_policy}: not asked of what others add after it"
-
-
-def _answered(place: str, webhook: Webhook) -> Iterator[str]:
-    path = MUTATE_RESTRICTED_PATH if webhook.name == RESTRICTED_WEBHOOK_NAME else MUTATE_PATH
-    ours = Service(namespace=Shown(NAMESPACE), name=Shown(WEBHOOK_SERVICE), path=Shown(path))
-    if webhook.client_config.service != ours:
-        yield f"{place} is asked at {webhook.client_config.service or webhook.client_config.url}, not at {ours}"
-
-
-def _of_one_version(place: str, match_policy: str) -> Iterator[str]:
-    if match_policy == "Exact":
-        yield f"{place} has matchPolicy: Exact: what is written in another version of the API is admitted as it is"
-
-
-def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
-    place, constraints = f"the policy {name}", policy.spec.match_constraints
-    yield from _not_asked(place, name, constraints.resource_rules)
-    yield from _constrained(place, constraints, by_name=name in _EXEMPTING)
-    if policy.spec.failure_policy != "Fail":
-        yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
-    if kind := policy.spec.param_kind:
-        yield f"{place} has paramKind: {kind.kind}: where a binding finds none, it may be asked of nothing"
-
-
-def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
-    """Tell how far the bindings reach that have a policy deny, where none of them reaches all."""
-    denying = [one for one in bindings if one.spec.policy_name == name and "Deny" in one.spec.validation_actions]
-    found = [[*_of_binding(name, one)] for one in denying]
-    if all(found):
-        yield from chain.from_iterable(found)
-    if name == CREATED_POLICY:
-        for one in denying:
-            if one.spec.match_resources.namespace_selector.selects_all:
-                yield f"{_place_of(one)} denies in namespaces with {MODE_LABEL}: warn, too"
-
-
-def _of_binding(name: str, binding: Binding) -> Iterator[str]:
-    place, resources = _place_of(binding), binding.spec.match_resources
-    if resources.resource_rules:
-        yield from _not_asked(place, name, resources.resource_rules)
-    yield from _constrained(place, resources, own=_DENYING if name == CREATED_POLICY else None)
-
-
-def _place_of(binding: Binding) -> str:
-    return f"the binding {binding.metadata.name} of the policy {binding.spec.policy_name}"
-
-
-def _constrained(
-    place: str, constraints: MatchConstraints, *, own: Expression | None = None, by_name: bool = False
-) -> Iterator[str]:
-    yield from _narrowed(place, constraints.namespace_selector, own=own, by_name=by_name)
-    yield from _of_one_version(place, constraints.match_policy)
-    if not constraints.object_selector.selects_all:
-        yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
-    if constraints.exclude_resource_rules:
-        yield f"{place} has excludeResourceRules: what they name is admitted as it is"
-
-
-def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
-    operations, resources = (text.split() for text in _ASKED[name])
-    lacking = [
-        f"{operation} {resource}"
-        for operation in operations
-        for resource in resources
-        if not any(_covers(one, operation, resource) for one in rules)
-    ]
-    if lacking:
-        yield f"{place} is not asked of {', '.join(lacking)}"
-
-
-def _covers(rule: Rule, operation: str, resource: str) -> bool:
-    group = "" if resource.startswith("pods") else _OF_CLAIMS
-    scope = "Cluster" if resource == "resourceslices" else "Namespaced"
-    return rule.covers(operation, resource, group=group, scope=scope)
-
-
-def _is(one: Expression, other: Expression) -> bool:
-    return (one.key, one.operator, {*one.values}) == (other.key, other.operator, {*other.values})
-
-
-def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name: bool) -> Iterator[str]:
-    """Tell by which labels namespaces are left out, but for *own*, and exempt ones *by_name* (`of_second_places`)."""
-
-    def is_known(one: Expression) -> bool:
-        if by_name and (one.key, one.operator) == (NAME_LABEL, "NotIn"):
-            return True
-        return own is not None and _is(one, own)
-
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not is_known(one))}
-    if keys:
-        yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
-
-
-ADMISSION: Final = (
-    Check(name="admission-policies", says="the API server checks pods itself", page=_PAGE, judge=policed),
-    Check(
-        name="admission-asked",
-        says="webhook and policies are asked of all they are for",
-        page=_PAGE,
-        judge=asked,
-        absent=nothing_denies,
-    ),
+ADMISSION: Final = Check(
+    name="admission-policies",
+    says="the API server checks pods itself",
+    page="install.md#2-the-policies",
+    judge=policed,
 )

@@ -2,13 +2,11 @@
 
 from typing import Final
 
-from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_CLAIMS_POLICY, LOCKDOWN_POLICY
+from console.doctor.admission import EXEMPTING_POLICIES
 from console.doctor.installation import Installation
 from console.doctor.of_admission import has_one
 from console.doctor.verdict import OK, Check, Verdict, cut, not_seen, warn
 from policies.contract import NAMESPACE
-
-_EXEMPTING: Final = (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY, LOCKDOWN_CLAIMS_POLICY)
 
 
 def exist(on: Installation) -> Verdict:
@@ -17,7 +15,7 @@ def exist(on: Installation) -> Verdict:
         return missing
     there = {NAMESPACE, *(on.namespaces or {})}
     exempting: dict[str, list[str]] = {}
-    for policy in _EXEMPTING:
+    for policy in EXEMPTING_POLICIES:
         if made := (on.admission_policies or {}).get(policy):
             for name in made.spec.match_constraints.namespace_selector.excluded - there:
                 exempting.setdefault(name, []).append(policy)
@@ -29,15 +27,15 @@ def exist(on: Installation) -> Verdict:
 
 
 def _nothing_exempts(on: Installation) -> str:
-    return "" if has_one(on, _EXEMPTING) else "there is no admission policy that exempts namespaces by their names"
+    return (
+        "" if has_one(on, EXEMPTING_POLICIES) else "there is no admission policy that exempts namespaces by their names"
+    )
 
 
-EXEMPT: Final = (
-    Check(
-        name="exempt-namespaces-exist",
-        says="exempt namespaces exist",
-        page="security.md#lock-down-a-cluster",
-        judge=exist,
-        absent=_nothing_exempts,
-    ),
+EXEMPT: Final = Check(
+    name="exempt-namespaces-exist",
+    says="exempt namespaces exist",
+    page="security.md#lock-down-a-cluster",
+    judge=exist,
+    absent=_nothing_exempts,
 )

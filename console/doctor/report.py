@@ -14,6 +14,7 @@ from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHT
 from console.doctor.of_nodes import NODES
 from console.doctor.of_parts import PARTS
 from console.doctor.of_policies import POLICIES
+from console.doctor.of_reach import REACH
 from console.doctor.of_runtimes import RUNTIMES
 from console.doctor.of_second_places import SECOND_PLACES
 from console.doctor.of_shares import SHARES
@@ -25,7 +26,7 @@ from console.doctor.verdict import Check, Status
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES, *EXEMPT)),
+    ("Policies", (*POLICIES, ADMISSION, REACH, *SHIPPED_RULES, *SECOND_PLACES, EXEMPT)),
     ("Nodes", (*PARTS, *NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", (*WORKLOADS, *SHARES)),

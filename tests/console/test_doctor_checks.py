@@ -1,25 +1,16 @@
 """Each check of `gpu-share doctor` in a cluster in which it fails, and all of them in one in which all is well."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from console.doctor.installation import Installation
-from console.doctor.report import AFTER, BEFORE, Finding, findings
+from console.doctor.report import AFTER, BEFORE, findings
 from console.objects import Metadata, Pod
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import LEFT_TO_OTHERS, Ages, Fault, Gpu, Use
-from tests.console.installations import (
-    PARTS,
-    admission_policies,
-    dra,
-    installation,
-    parsed,
-    seen,
-    with_node,
-)
+from tests.console.installations import PARTS, admission_policies, dra, installation, parsed, seen, with_node
 from tests.console.objects import GIB, gpu, part, tenant
 from tests.console.wrong import (
     of_admission,
@@ -91,30 +82,6 @@ def test_the_lockdown_is_right_as_it_is_shipped_where_the_namespaces_exist_that_
     locked = admission_policies([*BASE, *of_admission.LOCKDOWN])
     there = installation(**locked, namespaces=dict.fromkeys(names, Metadata()))
     assert [one for one in findings(there, AFTER) if one.status not in FINE] == []
-
-
-@pytest.mark.parametrize("directory", ["/srv/mps", "/run-mps/a.b", "/mps"])
-def test_the_pattern_that_is_told_for_another_pipe_directory_is_the_right_one(directory: str) -> None:
-    def found(pipes: str) -> Finding:
-        (one,) = (
-            one for one in findings(of_second_places.moved(directory, pipes), AFTER) if one.check == "pipe-directory"
-        )
-        return one
-
-    plain = found(f"'{directory}'")
-    pattern = plain.found[0].partition("expected ")[2]
-    assert (plain.status, found(pattern).status) == ("failure", "ok")
-    meant, other = f"/.//{directory}/", f"/data{directory}"
-    assert [bool(re.search(pattern.strip("'"), path)) for path in (directory, meant, other)] == [True, True, False]
-
-
-def test_the_pattern_in_the_table_of_the_documents_is_right() -> None:
-    (row,) = (one for one in (ROOT / "docs" / "install.md").read_text().splitlines() if one.startswith("| `mps.pipe"))
-    ((directory, pattern),) = re.findall(r"for `(/[a-z/]+)` it is `([^`]+)`", row)
-    (found,) = (
-        one for one in findings(of_second_places.moved(directory, pattern), AFTER) if one.check == "pipe-directory"
-    )
-    assert found.status == "ok"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,13 @@ from tests.webhook.commands import preview
 from tests.webhook.preview.previewed import made, titles
 
 IMAGE = "my/server:1"
+PREDICTOR = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: m}
+spec:
+  predictor:
+"""
 
 
 def service(component: str, *names: str, at: str = "containers", **annotations: str) -> str:
@@ -108,17 +115,15 @@ def test_a_share_on_a_runtime_itself_reaches_no_pod() -> None:
 
 
 def test_annotations_that_a_predictor_s_workers_have_in_the_file_reach_no_pod() -> None:
-    text = """\
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata: {name: m}
-spec:
-  predictor:
+    text = (
+        PREDICTOR
+        + """\
     model: {modelFormat: {name: huggingface}}
     workerSpec:
       annotations: {gpu-share: "0.2"}
       containers: [{name: worker-container, image: app}]
 """
+    )
     told = preview(text).stdout
     assert "InferenceService default/m, spec.predictor.workerSpec: untouched" in told
     said = "gpu-share is at spec.predictor.workerSpec.annotations; move it to the annotations of its predictor"
@@ -133,17 +138,15 @@ FROM_HAMI = ("--from", "hami", "--gpu-memory", "40Gi")
 def test_workers_of_another_share_than_their_predictor_are_left_as_they_are_with_code_2(
     memory: int, output: str
 ) -> None:
-    text = f"""\
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata: {{name: m}}
-spec:
-  predictor:
+    text = (
+        PREDICTOR
+        + f"""\
     model: {{modelFormat: {{name: huggingface}}, resources: {{limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}}}}
     workerSpec:
       containers:
       - {{name: worker-container, resources: {{limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: {memory}}}}}}}
 """
+    )
     differs = memory != 8000
     result = preview(text, *FROM_HAMI, "-o", output, code=2 if differs else 0)
     said = 'gpu-share: "0.489" has no place: KServe gives workers the annotations of their predictor, where it is 0.196'
@@ -156,16 +159,14 @@ spec:
 
 
 def test_workers_that_ask_for_nothing_are_told_of_the_share_of_their_predictor_with_code_2() -> None:
-    text = """\
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata: {name: m}
-spec:
-  predictor:
+    text = (
+        PREDICTOR
+        + """\
     annotations: {other: }
     model: {modelFormat: {name: huggingface}, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}
     workerSpec: {containers: [{name: worker-container}]}
 """
+    )
     told = preview(text, *FROM_HAMI, "-o", "translated", code=2).stderr
     said = (
         'workerSpec: not translated from HAMi: gpu-share: "0.196" of another pod in the InferenceService would reach it'
