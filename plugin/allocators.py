@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ from plugin.errors import DraError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import NumberOf
 from plugin.grid_checks import AllocationOf
-from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_id
+from plugin.usage.pod_cgroups import HasProcesses
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, DRA, DRIVER, Allocation
 from program.log import WarnOnce
@@ -30,7 +30,6 @@ Publish = Callable[[Sequence[SharedGpu]], None]
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
 Withdraw = Callable[[Collection[str]], Collection[str]]  # of these GPUs, by UUID, those that are free
 Held = Callable[[], Mapping[Allocation, Collection[str]]]  # the GPUs, by UUID, of which containers hold something
-ReadTenants = Callable[[], tuple[Tenant, ...]]
 
 
 def allocations(cluster: Cluster, *, node_name: str, number_of: NumberOf, default: Allocation) -> AllocationOf:
@@ -51,6 +50,7 @@ class DraPlaces:
     plugins_dir: Path  # of the kubelet
     registrar_dir: Path  # in which the kubelet looks for plugins
     service_account: Path  # directory of the token for the API server
+    has_processes: HasProcesses
 
 
 def dra_driver(
@@ -74,7 +74,11 @@ def dra_driver(
     from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415 - likewise
 
     settings = DraSettings(
-        node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover
+        node=places.node,
+        plugins_dir=places.plugins_dir,
+        registrar_dir=places.registrar_dir,
+        handover=handover,
+        has_processes=places.has_processes,
     )
     try:
         api = ApiServer.from_environment(environment, credentials=places.service_account)
@@ -108,20 +112,6 @@ def slices_not_published(driver: "DraDriver | None") -> str:
     return driver.publisher.not_published if driver is not None else ""
 
 
-def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:
-    """Let *read*, which asks the kubelet who holds what, say too which GPUs a device of several is."""
-    if driver is None:
-        return read
-
-    def located() -> tuple[Tenant, ...]:
-        return tuple(
-            replace(tenant, together=frozenset(uuid for device in tenant.devices for uuid in driver.parts_of(device)))
-            for tenant in read()
-        )
-
-    return located
-
-
 def needing_variable(handover: HandoverSettings, held: "HeldVgpus", driver: "DraDriver | None") -> Callable[[], bool]:
     """Make the function that says whether NVIDIA_VISIBLE_DEVICES brings containers their GPU: new or earlier ones."""
     return lambda: handover.needs_variable or held.by_variable or (driver is not None and driver.by_variable())
@@ -134,7 +124,7 @@ def left_claimed(places: DraPlaces) -> frozenset[str]:
     Raises:
         DraError: If there is one that cannot be read.
     """
-    return claimed_gpus(places.plugins_dir / DRIVER, boot_id=boot_id())
+    return claimed_gpus(places.plugins_dir / DRIVER, boot_id=boot_id(), has_processes=places.has_processes)
 
 
 def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver | None", places: DraPlaces) -> Held:

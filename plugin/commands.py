@@ -108,6 +108,12 @@ class _NodeGroup(click.Group):
     help="Configuration of NVIDIA's container toolkit, of which `gpu-share doctor` is told.",
 )
 @option(
+    "--cgroups",
+    type=DIRECTORY,
+    default=Path("/host/sys/fs/cgroup"),
+    help="Where the node's /sys/fs/cgroup is seen: whether processes are left of a pod that was deleted by force.",
+)
+@option(
     "--application-xids",
     metavar="XID,...",
     type=Several(_xid, "XID numbers"),
@@ -124,8 +130,8 @@ def plugin(context: click.Context, /, **options: Any) -> None:
     from plugin.process import run
     from plugin.settings import Settings
 
-    telemetry = _telemetry(options)
-    sys.exit(run(Settings(**options), telemetry))
+    pod_uid, telemetry = options["pod_uid"], _telemetry(options)
+    sys.exit(run(Settings(**options, pod_uid=pod_uid), telemetry))
 
 
 @plugin.command(short_help="Show the health of this node's GPUs.")

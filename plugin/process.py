@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from plugin.allocators import (
     Allocators,
-    DraPlaces,
     allocations,
     dra_driver,
     held_of,
     left_to_nobody,
-    located_with_dra,
     needing_variable,
     slices_not_published,
     told_with_dra,
@@ -25,6 +23,7 @@ from plugin.allocators import (
 )
 from plugin.cluster_changes import changes_since_start, cluster_changes, end_for_a_restart
 from plugin.device_plugin.tenant_watch import TenantWatch
+from plugin.dra.tenants import located_with_dra
 from plugin.earlier import earlier, expected_gpus, restored_inventory
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.grid_checks import AllocationOf, check_of_grids
@@ -127,7 +126,7 @@ def _run(
     node = shared_node(settings, threads)
     reports: SimpleQueue[Report | None] = SimpleQueue()
     _start_monitor(node, reports, threads)
-    driver = dra_driver(node.cluster, node.division, node.handover, _dra_places(settings), environment=os.environ)
+    driver = dra_driver(node.cluster, node.division, node.handover, node.dra_places, environment=os.environ)
     is_claimed = driver is not None and bool(driver.held_gpus())
     wait_seconds = inf if settings.wait_for_gpus else _TAKING_BACK_SECONDS * is_claimed
     if driver is not None and wait_seconds:
@@ -156,7 +155,8 @@ def _run(
     node.servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None and not wait_seconds:
         driver.start(threads)
-    watch_occupancy(threads, settings.state_dir, node.held.quiet.before(node.tenants), node.resources, driver)
+    tenants_of_all = node.held.quiet.before(located_with_dra(node.tenants, driver))
+    watch_occupancy(threads, settings.state_dir, tenants_of_all, node.resources, driver)
     threads.start("tenants", tenants.run, stop=tenants.stop)
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})
@@ -192,7 +192,7 @@ def _reconciler(
     inventory = restored_inventory(
         settings, node.strategy_of, held=lambda uuids: node.held.gpus(uuids).union(held()[DRA])
     )
-    held = held_of(lambda: node.held.gpus(one.gpu.uuid for one in inventory.entries), driver, _dra_places(settings))
+    held = held_of(lambda: node.held.gpus(one.gpu.uuid for one in inventory.entries), driver, node.dra_places)
     allocators = Allocators(
         _allocation_of(node),
         held=held,
@@ -213,7 +213,7 @@ def _reconciler(
         slices_not_published=lambda: slices_not_published(driver),
         not_registered=node.servers.not_registered,
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
-        pending=cluster_changes(node, _dra_places(settings), allocators, inventory).look,
+        pending=cluster_changes(node, node.dra_places, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
         unsafe=lambda one: resources.unsafe if allocators.by_plugin(one.gpu) else "",
@@ -223,17 +223,6 @@ def _reconciler(
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)
-
-
-def _dra_places(settings: Settings) -> DraPlaces:
-    """Say where a driver of DRA meets this node."""
-    return DraPlaces(
-        node=settings.node_name,
-        default=settings.allocation,
-        plugins_dir=settings.kubelet_plugins_dir,
-        registrar_dir=settings.kubelet_registrar_dir,
-        service_account=settings.service_account,
-    )
 
 
 def _log_start(node: SharedNode, probe: Probe) -> None:

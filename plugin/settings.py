@@ -22,6 +22,8 @@ class Settings:
     toolkit_config: Path  # file of the settings of NVIDIA's container toolkit
     pod_resources: Path  # the kubelet's socket that says who holds what
     pod_name: str  # of the pod that this runs in, "" if in none: the kubelet is believed once it lists that
+    pod_uid: str  # likewise its UID, by which its cgroup is known
+    cgroups: Path  # directory of the node's cgroups, by which processes are seen that outlive their pod
     allocation_policy: AllocationPolicy
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it

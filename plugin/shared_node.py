@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from plugin.allocators import allocations
-from plugin.device_plugin.held import HeldVgpus, held_vgpus
+from plugin.allocators import DraPlaces, allocations
+from plugin.device_plugin.checkpoint import Checkpoint
+from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.servers import Servers
 from plugin.errors import SocketError
@@ -16,11 +18,14 @@ from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers, NumberOf, indexes_of
 from plugin.grid_checks import AllocationOf
 from plugin.lifecycle import Threads
-from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.settings import Settings
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, handover_settings
 from plugin.shares.strategy import PartsOf, StrategyOf, strategies
+from plugin.sockets import KUBELET_SOCKET
+from plugin.state_files import boot_id
+from plugin.usage.pod_cgroups import HasProcesses, PodCgroups
 from policies.cluster import Cluster
 from policies.reading.store import load_cluster
 
@@ -42,6 +47,7 @@ class SharedNode:
     servers: Servers
     resources: Resources
     tenants: Callable[[], tuple[Tenant, ...]]  # asks the kubelet who is on which GPU; raises TenantsError
+    dra_places: DraPlaces
 
     def resource_of(self, gpu: Gpu) -> str | None:
         """Name the resource of a GPU; None if it is left to others."""
@@ -77,7 +83,8 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
     division = Division(cluster, node_name=name, number_of=number_of)
-    held = _held(settings, cluster)
+    has_processes = PodCgroups(settings.cgroups, own_uid=settings.pod_uid).has_processes
+    held = _held(settings, cluster, has_processes)
     resources = Resources(
         cluster,
         division,
@@ -100,17 +107,38 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         servers=servers,
         resources=resources,
         tenants=held.located(_tenants_by_name(settings, held.resources)),
+        dra_places=_dra_places(settings, has_processes),
     )
 
 
-def _held(settings: Settings, cluster: Cluster) -> HeldVgpus:
-    return held_vgpus(
-        settings.kubelet_dir,
-        settings.pod_resources,
-        cluster,
+def _dra_places(settings: Settings, has_processes: HasProcesses) -> DraPlaces:
+    return DraPlaces(
+        node=settings.node_name,
+        default=settings.allocation,
+        plugins_dir=settings.kubelet_plugins_dir,
+        registrar_dir=settings.kubelet_registrar_dir,
+        service_account=settings.service_account,
+        has_processes=has_processes,
+    )
+
+
+def _held(settings: Settings, cluster: Cluster, has_processes: HasProcesses) -> HeldVgpus:
+    """Say what is held, as the kubelet names it, and as what an earlier plugin and the kubelet have kept says."""
+    checkpoint = Checkpoint(
+        vgpus_per_gpu=cluster.vgpus_per_gpu,
         state_dir=settings.state_dir,
-        own_pod=settings.pod_name,
+        kubelet_dir=settings.kubelet_dir,
+        is_ours=cluster.is_ours,
+        boot_id=boot_id(),
     )
+    # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
+    checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
+    earlier = frozenset(one.resource for one in checkpoint.held.values())
+    ours = OurResources(cluster.is_ours, lambda: earlier)
+    read = partial(read_tenants, settings.pod_resources, ours, own_pod=settings.pod_name, everyone=True)
+    kubelet = settings.kubelet_dir / KUBELET_SOCKET
+    holdings = Holdings(read, kubelet=kubelet, checkpoint=checkpoint, has_processes=has_processes)
+    return HeldVgpus(holdings, resources=ours)
 
 
 def _numbers(settings: Settings, cluster: Cluster) -> GpuNumbers:

@@ -113,6 +113,11 @@ _OF_PODS: Final = (
         page=_FAILED,
     ),
     Remedy(
+        says="whose pod was deleted by force",
+        what="processes are left of the pod that the message names: create this one again once they have ended",
+        page=_FAILED,
+    ),
+    Remedy(
         says="TopologyAffinityError",
         what="the kubelet found no CPUs and GPU next to each other: ask for fewer CPUs, or relax topologyManagerPolicy "
         "on the node; create the pod again",

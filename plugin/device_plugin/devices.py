@@ -232,7 +232,7 @@ class Devices:
         Say which vGPUs are healthy, by UUID in the ID, and which must be listed.
 
         The kubelet has given away what is held, and the scheduler counts it, whichever GPU its ID names. So it is
-        listed, and healthy if it is on no GPU with a fault.
+        listed, and healthy if it is on no GPU with a fault. What processes hold whose pod is gone neither counts.
         """
         healthy = free_labels(
             {uuid: shown for uuid, (_, shown) in self._rooms.items()},
@@ -245,6 +245,6 @@ class Devices:
         listed = {uuid: {*indexes} for uuid, indexes in healthy.items()}
         for vgpu, gpu_uuid in self._occupied.held_as(self.resource, self._pool.uuids):
             listed.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
-            if gpu_uuid not in self._faults:
+            if gpu_uuid not in self._faults and str(vgpu) not in self._occupied.outliving:
                 healthy.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
         return healthy, listed

@@ -7,52 +7,25 @@ number before or by the one after, and what is free is counted with it or withou
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from plugin.device_plugin import given_twice
-from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.given_twice import Question
 from plugin.device_plugin.holder import Holder, located
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
+from plugin.device_plugin.outliving import tenants_left
 from plugin.device_plugin.placement import distributed, is_askable, place
 from plugin.device_plugin.quiet import Quiet
 from plugin.device_plugin.takeover import left_by_init_containers
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu
-from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
+from plugin.pod_resources.tenants import Tenant
 from plugin.shares.allocation import Allocation
 from plugin.shares.preference import AllocationPolicy, preferred_ids
 from plugin.shares.specifications import HeldGrid, HeldGrids
-from plugin.sockets import KUBELET_SOCKET
-from plugin.state_files import boot_id
-from policies.cluster import Cluster
-
-
-def held_vgpus(
-    kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, state_dir: Path, own_pod: str = ""
-) -> "HeldVgpus":
-    """
-    Say what is held on this node, as its kubelet names it on the socket *pod_resources* where it knows *own_pod*.
-
-    What an earlier plugin has kept of it is in *state_dir*, and what the kubelet has, in *kubelet_dir*.
-    """
-    checkpoint = Checkpoint(
-        vgpus_per_gpu=cluster.vgpus_per_gpu,
-        state_dir=state_dir,
-        kubelet_dir=kubelet_dir,
-        is_ours=cluster.is_ours,
-        boot_id=boot_id(),
-    )
-    # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
-    checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
-    earlier = frozenset(one.resource for one in checkpoint.held.values())
-    ours = OurResources(cluster.is_ours, lambda: earlier)
-    read = partial(read_tenants, pod_resources, ours, own_pod=own_pod, everyone=True)
-    return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint), resources=ours)
 
 
 class HeldVgpus:
@@ -127,8 +100,17 @@ class HeldVgpus:
             self._tell(again=self._holdings.is_record_due())
 
     def located(self, read: Callable[[], Sequence[Tenant]]) -> Callable[[], tuple[Tenant, ...]]:
-        """Give what *read* gives, with the vGPUs on the GPUs that they are on, and by which answer they were given."""
-        return lambda: located(read(), self._holdings.held())  # in this order
+        """
+        Give what *read* gives, with the vGPUs on the GPUs that they are on, and by which answer they were given.
+
+        Containers whose pod the kubelet has forgotten are among them for as long as processes of it are left.
+        """
+
+        def read_located() -> tuple[Tenant, ...]:
+            tenants, held = read(), self._holdings.held()  # in this order
+            return located((*tenants, *tenants_left(held)), held)
+
+        return read_located
 
     def preferred(
         self,
@@ -152,7 +134,8 @@ class HeldVgpus:
             self._asked = Question(included.union(available), included, had)
             if not must_include:
                 devices.offered(offered, size=size)
-            if self._holdings.free([text for text in offered if text not in had], resource=devices.resource):
+            is_freed = self._holdings.free([text for text in offered if text not in had], resource=devices.resource)
+            if is_freed or any(one.outlives for one in had.values()):
                 self._tell()
             chosen = preferred_ids(
                 available=others if len(others) >= size else available,

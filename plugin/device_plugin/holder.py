@@ -22,6 +22,8 @@ class Holder:
     since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
     resource: str = ""  # that it was allocated as; empty where nobody says
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
+    pod_uid: str = ""  # of its pod, as a checkpoint of the kubelet's says; empty where none does
+    outlives: bool = False  # whether the kubelet has taken it back, and processes of its pod are left
     pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
     call: int = 0  # number of the answer that it was last part of; 0 where nobody says
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
@@ -30,6 +32,11 @@ class Holder:
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
     is_told: bool = False  # whether a file of the kubelet's has come that is of after its allocation
     lacking_files: int = 0  # how many in a row have lacked it since
+
+    @property
+    def known_name(self) -> str:
+        """Name its container, namespace/pod/container; empty where nobody knows."""
+        return self.container or self.known_as
 
     @classmethod
     def of_earlier(cls, held: Held, vgpu: VGpuId, *, since_seconds: float) -> "Holder":
@@ -42,6 +49,7 @@ class Holder:
             since_seconds=since_seconds,
             resource=held.resource,
             of=held.of,
+            pod_uid=held.pod_uid,
             pod=held.pod,
             call=held.call,
             gpu="" if held.gpu is None else held.gpu or vgpu.gpu_uuid,
@@ -62,6 +70,7 @@ class Holder:
             gpu="" if self.gpu == vgpu.gpu_uuid else self.gpu or None,
             by_cdi=self.by_cdi,
             also=self.also,
+            pod_uid=self.pod_uid,
             pod=self.pod,
             call=self.call,
             before_boot=self.before_boot,

@@ -12,7 +12,7 @@ after this one, and by the kubelet in our answers. Where the kubelet names a vGP
 which GPU that is.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,15 +20,16 @@ from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
-from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
+from plugin.device_plugin.holder import Holder, by_gpu, parsed
+from plugin.device_plugin.kubelet_record import KubeletRecord
 from plugin.device_plugin.listing import Listing
+from plugin.device_plugin.outliving import SOMEBODY, Endings, marked, still_used
 from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
-from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.settling import Settling
 from plugin.pod_resources.tenants import Tenant
+from plugin.usage.pod_cgroups import HasProcesses
 
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
 
@@ -47,10 +48,12 @@ class Holdings:
         *,
         kubelet: Path,
         checkpoint: Checkpoint | None = None,
+        has_processes: HasProcesses = lambda _pod_uid: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
+        self._has_processes = has_processes
         self.record = KubeletRecord(kubelet.parent)
         self._clock = clock
         self._checkpoint = checkpoint or Checkpoint()
@@ -100,12 +103,6 @@ class Holdings:
         """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
         return by_gpu(self.held(), unknown_of=self._checkpoint.unknown_of)
 
-    def gpu_of(self, vgpu: VGpuId) -> str:
-        """Name the GPU that a vGPU is on, by its UUID; where nobody knows, the one in its ID."""
-        with self._lock:
-            holder = self._held.get(str(vgpu))
-        return (holder.gpu if holder else "") or vgpu.gpu_uuid
-
     def divide_by(self, vgpus_per_gpu: int) -> str:
         """Have it written what is held, before GPUs are divided by another number; why it cannot be, or nothing."""
         with self._lock:
@@ -148,9 +145,12 @@ class Holdings:
             self._checkpoint.allocations = max(self.allocations, self.record.latest)
             self._settling.listed(listing.names, asked_seconds, is_growing=partial(listing.is_growing, before))
             is_first, self._known = not self._known, True
-            has_ended = partial(self._has_ended, listing=listing)
-            self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
-            if self._settling.is_settled(asked_seconds):
+            is_whole, may_have = self._settling.is_settled(asked_seconds), self.record.has
+            has_lost = partial(listing.has_lost, is_whole=is_whole, may_have=may_have)
+            has_ended = Endings(has_lost, self.record.has_others, self._has_processes)
+            held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
+            self._held = marked(held, has_ended.outliving)
+            if is_whole:
                 self._checkpoint.is_unreadable = False  # what was lost is known again
                 self._held = admitted(self._held, is_listed=is_listed, has=self.record.has)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
@@ -208,6 +208,15 @@ class Holdings:
                 self._held = before
             return self._checkpoint.unwritten
 
+    def outliving(self, ids: Collection[str]) -> dict[str, str]:
+        """Say which of *ids* are held by processes alone that are left, and of which container."""
+        self.record.look(self._clock())  # they may have been allocated since the last look
+        with self._lock:
+            held = self.record.noted(self._held)
+            left = still_used(held, ids, self.record.has_others, self._has_processes)
+            self._held = {**held, **left}
+        return {text: one.known_name or SOMEBODY for text, one in left.items()}
+
     def free(self, ids: Iterable[str], *, resource: str = "") -> bool:
         """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
         with self._lock:
@@ -239,12 +248,3 @@ class Holdings:
             if (vgpu := parsed(text))
         )
         self._checkpoint.write(kept, is_complete=not self.is_blind)
-
-    def _has_ended(self, text: str, holder: Holder, *, listing: Listing) -> bool:
-        """Whether a vGPU is free that the kubelet does not name in this list."""
-        if holder.container is None:
-            return has_dropped(holder)
-        if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
-            is_whole = self._settling.is_settled(listing.asked_seconds)
-            return is_whole and not self.record.has(text) and not listing.has(text, holder)
-        return True

@@ -89,7 +89,7 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
 class Kept(NamedTuple):
     """What the kubelet has for containers."""
 
-    ids: frozenset[str]  # of the devices of all plugins
+    pods: Mapping[str, str]  # UID of the pod, empty where it says none, by ID of a device, of all plugins
     latest: int  # number of the last of our answers
     by_variable: bool  # whether NVIDIA_VISIBLE_DEVICES brings one of them its GPU of ours, also when it starts again
 
@@ -107,7 +107,7 @@ def read_kept(kubelet_dir: Path) -> Kept | None:
         return None
     ours = [(given, one) for one in entries if (given := _given(one))]
     return Kept(
-        ids=frozenset(text for one in entries for text in _ids(one)),
+        pods={text: one.pod for one in entries for text in _ids(one)},
         latest=max((given.number for given, _ in ours), default=0),
         by_variable=any(_is_by_variable(_answer(one)) for _, one in ours),
     )
@@ -122,8 +122,9 @@ def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
 def _both(vgpu: VGpuId, later: Held, earlier: Held, *, are_of_one_pod: bool) -> Held:
     """Say where a vGPU is by two answers, of which the *later* one is newer where they are of one pod."""
     by_cdi, call = later.by_cdi or earlier.by_cdi, max(later.call, earlier.call)
-    pod = later.pod if are_of_one_pod else 0
-    later, earlier = (msgspec.structs.replace(one, by_cdi=by_cdi, pod=pod, call=call) for one in (later, earlier))
+    pod, uid = (later.pod, later.pod_uid) if are_of_one_pod else (0, "")
+    changed = {"by_cdi": by_cdi, "pod": pod, "pod_uid": uid, "call": call}
+    later, earlier = (msgspec.structs.replace(one, **changed) for one in (later, earlier))
     if later == earlier:
         return later
     if not are_of_one_pod or later.of != earlier.of or later.gpu is None or earlier.gpu is None:
@@ -140,7 +141,10 @@ def _held(entry: _Entry, given: _Given | None, pod: int) -> Iterator[tuple[VGpuI
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
             of, call = (given.of, given.number) if given else (_NOT_SAID, 0)
             on = "" if gpu == vgpu.gpu_uuid else gpu
-            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi, pod=pod, call=call)
+            yield (
+                vgpu,
+                Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi, pod_uid=entry.pod, pod=pod, call=call),
+            )
 
 
 def _ids(entry: _Entry) -> list[str]:

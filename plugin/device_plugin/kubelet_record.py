@@ -67,7 +67,12 @@ class KubeletRecord:
 
     def has(self, device_id: str) -> bool:
         """Whether some container may have a device; False where the file does not tell."""
-        return self._kept is not None and device_id in self._kept.ids
+        return self._kept is not None and device_id in self._kept.pods
+
+    def has_others(self, device_id: str, pod_uid: str) -> bool:
+        """Whether a pod has devices without one that it had: it was admitted anew, by a kubelet that had forgotten."""
+        kept = self._kept
+        return kept is not None and kept.pods.get(device_id) != pod_uid and pod_uid in kept.pods.values()
 
     @property
     def is_readable(self) -> bool:
@@ -100,12 +105,14 @@ class KubeletRecord:
         return is_due
 
     def _with_note(self, text: str, holder: Holder, kept: Kept) -> Holder:
-        has = text in kept.ids
+        has = text in kept.pods
         told = holder.is_told or holder.is_kept or (kept.latest >= holder.call if holder.call else has)
+        is_of_it = has and kept.latest >= holder.call
         counts = told or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS
         return replace(
             holder,
-            is_kept=holder.is_kept or (has and kept.latest >= holder.call),
+            is_kept=holder.is_kept or is_of_it,
+            pod_uid=kept.pods[text] if is_of_it else holder.pod_uid,
             is_told=told,
             lacking_files=0 if has else holder.lacking_files + counts,
         )

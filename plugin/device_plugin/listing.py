@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, parsed
+from plugin.device_plugin.kubelet_record import has_dropped
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import Held
@@ -41,6 +42,18 @@ class Listing:
         A kubelet that has lost its checkpoint names its containers still, and no vGPUs of theirs.
         """
         return text in self.containers or (holder.is_forgotten and hash(holder.known_as) in self.without_any)
+
+    def has_lost(self, text: str, holder: Holder, *, is_whole: bool, may_have: Callable[[str], bool]) -> bool:
+        """
+        Whether the kubelet has no container for a vGPU any more that it does not name here.
+
+        *is_whole* says whether it has named all by now, and *may_have* what is in its checkpoint.
+        """
+        if holder.container is None:
+            return has_dropped(holder)
+        if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
+            return is_whole and not may_have(text) and not self.has(text, holder)
+        return True
 
     def pods(self, held: Mapping[str, Holder]) -> dict[int, str]:
         """Name a container of each pod that it names, by the number that what is *held* has of the pod."""
@@ -90,7 +103,7 @@ class Listing:
             return Holder(container=container, since_seconds=self.asked_seconds, resource=resource)
         holder = holder if holder.resource else replace(holder, resource=resource)
         if holder.container not in (None, ENDED_OR_NOT, container):
-            return replace(holder, container=container, since_seconds=self.asked_seconds)
+            return replace(holder, container=container, since_seconds=self.asked_seconds, pod_uid="")
         if holder.container is None and holder.since_seconds > self.asked_seconds:
             return holder
         return replace(holder, container=container, known_as="", is_forgotten=False)
@@ -104,4 +117,12 @@ def _located(text: str, holder: Holder, answers: Mapping[VGpuId, Held]) -> Holde
         return holder
     resource = holder.resource or answer.resource
     gpu = answer.gpu or vgpu.gpu_uuid
-    return replace(holder, resource=resource, of=answer.of, gpu=gpu, also=answer.also, by_cdi=answer.by_cdi)
+    return replace(
+        holder,
+        resource=resource,
+        of=answer.of,
+        gpu=gpu,
+        also=answer.also,
+        pod_uid=holder.pod_uid or answer.pod_uid,
+        by_cdi=answer.by_cdi,
+    )

@@ -16,12 +16,15 @@ class Occupied:
     is_known: bool = False  # the kubelet has said it
     is_incomplete: bool = False  # more may be held than is known
     ids: frozenset[str] = field(init=False)  # of all that is held
+    outliving: frozenset[str] = field(init=False)  # those of them that the kubelet would give away
     named: dict[str, set[int]] = field(init=False, default_factory=dict)  # by UUID in the ID, and index
     _kinds: dict[str, set[tuple[str, int, bool]]] = field(init=False, default_factory=dict)  # see `_kind`
     _free: dict[tuple[str, int], int] = field(init=False, default_factory=dict)  # by GPU and number
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", frozenset().union(*self.by_gpu.values()))
+        outliving = (text for held in self.by_gpu.values() for text, one in held.items() if one.outlives)
+        object.__setattr__(self, "outliving", frozenset(outliving))
         for text in self.ids:
             if vgpu := parsed(text):
                 self.named.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)

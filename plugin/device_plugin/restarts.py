@@ -14,11 +14,11 @@ def of_earlier_kubelet(held: Mapping[str, Holder], record: KubeletRecord, *, is_
     That is so if the first file that is seen of it, in *record*, has nothing of what an earlier one had. Of the first
     kubelet that a plugin knows all may have ended before, unless nothing can be read.
     """
-    kept = [text for text, one in held.items() if one.is_kept]
+    kept = [text for text, one in held.items() if one.is_kept and not one.outlives]
     is_lost = not any(map(record.has, kept)) and not (is_first and record.is_readable)
     return {
         text: one
-        if one.container is None
+        if one.container is None or one.outlives  # of the latter the one before has said that it has ended
         else replace(
             one,
             container=ENDED_OR_NOT,

@@ -15,6 +15,7 @@ import msgspec
 from plugin.errors import DraError
 from plugin.shares.parts import part_of_size
 from plugin.state_files import boot_seconds, write_atomically
+from plugin.usage.pod_cgroups import HasProcesses
 from policies.contract import MILLI_PER_GPU, SharingStrategy
 from policies.sizes import Size
 from program.files import read_file
@@ -47,8 +48,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str
     name: str
-    boot_id: str  # of the machine, when it was prepared last: containers of an earlier one have ended
+    boot_id: str = ""  # of the machine, when it was prepared last: containers of an earlier one have ended
     devices: tuple[HeldDevice, ...]
+    pod: str = ""  # that the claim was made for, and its UID; an earlier plugin did not write them
+    pod_uid: str = ""
 
 
 Kept = dict[str, tuple[Size, Fraction, tuple[str, ...]]]  # size, part of each GPU, and GPUs of devices, by their names
@@ -57,9 +60,14 @@ Kept = dict[str, tuple[Size, Fraction, tuple[str, ...]]]  # size, part of each G
 class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim was given and has no longer, and nobody else gets yet."""
 
-    until_seconds: float  # `state_files.boot_seconds`
+    until_seconds: float  # `state_files.boot_seconds`; counts where it cannot be seen whether processes are left
     uid: str
     prepared: Prepared
+
+    def lasts(self, now_seconds: float, has_processes: HasProcesses) -> bool:
+        """Whether processes of its pod may still use it."""
+        left = has_processes(self.prepared.pod_uid)
+        return self.until_seconds > now_seconds if left is None else left
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +102,9 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         ) from error
 
 
-def claimed_gpus(directory: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> frozenset[str]:
+def claimed_gpus(
+    directory: Path, *, boot_id: str, has_processes: HasProcesses, clock: Callable[[], float] = boot_seconds
+) -> frozenset[str]:
     """
     Name the GPUs, by UUID, of which claims are given something, or it is held back still.
 
@@ -107,7 +117,7 @@ def claimed_gpus(directory: Path, *, boot_id: str, clock: Callable[[], float] = 
     held_back = (
         one.prepared
         for one in checkpoint.held_back
-        if one.until_seconds > now_seconds and one.prepared.boot_id == boot_id
+        if one.prepared.boot_id == boot_id and one.lasts(now_seconds, has_processes)
     )
     return gpus_of((*checkpoint.claims.values(), *held_back))
 

@@ -20,6 +20,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Owner(_Part, frozen=True):
     uid: str
+    name: str = ""
 
 
 class _Metadata(_Part, frozen=True):
@@ -80,6 +81,14 @@ decoder(_Claim)  # the kubelet asks in several threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfPod:
+    """The pod that a claim was made for; empty where the claim does not say it."""
+
+    name: str = ""
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocated:
     """What the scheduler has given to one request of a claim."""
 
@@ -96,9 +105,9 @@ class Wanted:
     device: Device
 
 
-def allocated_devices(claim: Any, *, uid: str, node: str) -> tuple[Allocated, ...]:
+def allocated_devices(claim: Any, *, uid: str, node: str) -> tuple[OfPod, tuple[Allocated, ...]]:
     """
-    Read which devices of this node a claim has been given, whatever devices there are.
+    Read which devices of this node a claim has been given, whatever devices there are, and for which pod.
 
     Raises:
         ClaimError: If it is not the claim that the kubelet means, is not allocated here, or was not made by the
@@ -117,7 +126,7 @@ def allocated_devices(claim: Any, *, uid: str, node: str) -> tuple[Allocated, ..
     requests = [one.request for one in results]
     if len(set(requests)) < len(requests):
         raise ClaimError("a container holds one device, a request of this claim has several: ask by a share annotation")
-    return tuple(_allocated(read, one, node=node) for one in results)
+    return _pod(read), tuple(_allocated(read, one, node=node) for one in results)
 
 
 def wanted_devices(allocated: Sequence[Allocated], devices: Mapping[str, Device]) -> tuple[Wanted, ...]:
@@ -133,6 +142,13 @@ def wanted_devices(allocated: Sequence[Allocated], devices: Mapping[str, Device]
 def _results(claim: _Claim) -> list[_Result]:
     allocation = claim.status.allocation
     return (allocation.devices.results or []) if allocation is not None else []
+
+
+def _pod(claim: _Claim) -> OfPod:
+    """Say which pod may use it; before one may, which owns it."""
+    users = {consumer.uid for consumer in claim.status.reserved_for or ()}
+    owners = [owner for owner in claim.metadata.owner_references or () if not users or owner.uid in users]
+    return OfPod(name=owners[0].name, uid=owners[0].uid) if len(owners) == 1 else OfPod()
 
 
 def _check_origin(claim: _Claim) -> None:

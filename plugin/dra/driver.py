@@ -27,6 +27,7 @@ from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.offer import Offer
 from plugin.shares.strategy import SharedGpu
+from plugin.usage.pod_cgroups import HasProcesses
 from policies.cluster import Cluster
 from policies.contract import DRA, DRIVER
 
@@ -34,7 +35,8 @@ _log = logging.getLogger(__name__)
 _ASK_AGAIN_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 0.1
 # Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
-# ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s.
+# ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s, unless
+# they had been told to end before. This is for where it cannot be seen whether their processes are left.
 _HOLD_SECONDS = 10.0
 
 
@@ -46,6 +48,7 @@ class DraSettings:
     plugins_dir: Path  # of the kubelet; the driver's own directory is in it
     registrar_dir: Path  # in which the kubelet looks for plugins
     handover: HandoverSettings
+    has_processes: HasProcesses
 
 
 class DraDriver:
@@ -74,8 +77,10 @@ class DraDriver:
         except OSError as error:
             raise SocketError(f"{own}: cannot be made: {error.strerror}: is a kubelet here?") from error
         self._calls = Calls()
-        self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
-        self.by_variable = self._preparations.by_variable
+        self._preparations = Preparations(
+            own, settings.handover.cdi_dir, boot_id=boot_id, has_processes=settings.has_processes
+        )
+        self.by_variable, self.still_used = self._preparations.by_variable, self._preparations.still_used
         self._grids = Grids(own)
         self.publisher = Publisher(api, node=settings.node, before=self._grids.keep)
         self._watch = SliceWatch(api, node=settings.node, on_event=self.publisher.look)
@@ -172,15 +177,11 @@ class DraDriver:
         """
         until = monotonic() + wait_seconds
         claim = self._claim(path_of_claim(namespace, name), call, uid=uid, until=until)
-        allocated = allocated_devices(claim, uid=uid, node=self._settings.node)
-        prepared = self._preparations.prepare(
-            uid,
-            namespace=namespace,
-            name=name,
-            devices=self._given(uid, allocated, call, until=until),
-            wait_seconds=max(0.0, until - monotonic()),
-            call=call,
-        )
+        pod, allocated = allocated_devices(claim, uid=uid, node=self._settings.node)
+        devices = tuple(self._given(uid, allocated, call, until=until))
+        wanted = Prepared(namespace=namespace, name=name, devices=devices, pod=pod.name, pod_uid=pod.uid)
+        wait_seconds = max(0.0, until - monotonic())
+        prepared = self._preparations.prepare(uid, wanted, wait_seconds=wait_seconds, call=call)
         _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
         return prepared
 
@@ -210,11 +211,13 @@ class DraDriver:
         """
         self._calls.void(uid)
         self._preparations.look_again()
-        if not self._preparations.has(uid):
+        if (prepared := self._preparations.find(uid)) is None:
             return
-        hold_seconds = _HOLD_SECONDS if is_gone(self._api, path_of_claim(namespace, name), uid) else 0.0
+        left = self._settings.has_processes(prepared.pod_uid)
+        may_run = is_gone(self._api, path_of_claim(namespace, name), uid) if left is None else left
+        hold_seconds = _HOLD_SECONDS * may_run
         if self._preparations.unprepare(uid, hold_seconds=hold_seconds):
-            fields = {"claim": f"{namespace}/{name}", "uid": uid, "hold_seconds": hold_seconds}
+            fields = {"claim": f"{namespace}/{name}", "uid": uid, "hold_seconds": hold_seconds, "has_processes": left}
             _log.info("claim unprepared", extra=fields)
 
     def _stop_serving(self) -> None:

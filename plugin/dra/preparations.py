@@ -27,16 +27,18 @@ from plugin.dra.obstacles import obstacle, requests_of
 from plugin.dra.specifications import remove_others, remove_specification, restore_specification, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
+from plugin.usage.pod_cgroups import HasProcesses
 
 MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
+_LOOK_AGAIN_SECONDS = 0.25  # whether what is held back still is
 
 
 class Preparations:
     """
     Prepares and unprepares claims, for any thread.
 
-    What is in memory has one lock, which nobody holds for long: whoever publishes GPUs or their health takes it too.
-    Files are written under another, by one call at a time, since a disk may take as long as it likes.
+    What is in memory has one lock, which nobody holds for long: whoever publishes GPUs takes it too. Files are written
+    under another, by one call at a time, since a disk may take as long as it likes.
 
     Raises:
         DraError: If the checkpoint in *directory* cannot be read.
@@ -44,9 +46,16 @@ class Preparations:
     """
 
     def __init__(
-        self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds
+        self,
+        directory: Path,
+        cdi_dir: Path,
+        *,
+        boot_id: str,
+        has_processes: HasProcesses,
+        clock: Callable[[], float] = boot_seconds,
     ) -> None:
         self._directory = directory
+        self._has_processes = has_processes
         self._cdi_dir = cdi_dir
         self._boot_id = boot_id
         self._clock = clock
@@ -57,8 +66,7 @@ class Preparations:
         self._closed = False
         checkpoint = read_checkpoint(directory)
         self._claims = checkpoint.claims
-        latest_seconds = clock() + MOST_HOLD_SECONDS
-        self._held_back = tuple(one for one in checkpoint.held_back if one.until_seconds <= latest_seconds)
+        self._held_back = tuple(one for one in checkpoint.held_back if one.until_seconds <= clock() + MOST_HOLD_SECONDS)
         # A container that starts again asks for its CDI device and never for its claim.
         specified = self._of_this_boot()
         for uid, prepared in specified.items():
@@ -117,18 +125,9 @@ class Preparations:
             self._closed = True
             self._changed.notify_all()
 
-    def prepare(  # noqa: PLR0913 - a claim, what it is given, and for whom
-        self,
-        uid: str,
-        *,
-        namespace: str,
-        name: str,
-        devices: Sequence[HeldDevice],
-        wait_seconds: float,
-        call: Call,
-    ) -> Prepared:
+    def prepare(self, uid: str, wanted: Prepared, *, wait_seconds: float, call: Call) -> Prepared:
         """
-        Give *devices* to a claim, as soon as they are free and their GPUs healthy.
+        Give a claim the devices that are *wanted* for it, as soon as they are free and their GPUs healthy.
 
         A claim that is prepared already keeps what its containers were given, as long as the machine runs.
 
@@ -139,10 +138,10 @@ class Preparations:
             HandoverError: If the CDI specification cannot be written.
             OSError: If the checkpoint cannot be written.
         """
-        wanted = Prepared(namespace=namespace, name=name, boot_id=self._boot_id, devices=tuple(devices))
+        wanted = replace(wanted, boot_id=self._boot_id)
         deadline_seconds = self._clock() + wait_seconds
         while True:
-            self._wait_for_room(uid, devices, deadline_seconds, call)
+            self._wait_for_room(uid, wanted.devices, deadline_seconds, call)
             with self._writing:
                 before = self._claims
                 if prepared := self._reserved(uid, wanted, call):
@@ -163,12 +162,13 @@ class Preparations:
     def _keep(self, uid: str, prepared: Prepared, before: dict[str, Prepared]) -> None:
         if before.get(uid) != prepared:
             try:
-                self._write(self._claims, self._still_held_back())
+                claims, held_back = self._claims, self._still_held_back()
+                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
             except BaseException:
                 self._settle(uid, before, self._held_back)
                 raise
         write_specification(self._cdi_dir, uid, prepared)  # where that fails, the kubelet asks again
-        self._settle(uid, self._claims, self._held_back)
+        self._settle(uid, self._claims, self._still_held_back())
 
     def _wait_for_room(self, uid: str, devices: Sequence[HeldDevice], deadline_seconds: float, call: Call) -> None:
         with self._changed:
@@ -177,9 +177,7 @@ class Preparations:
                 left_seconds = deadline_seconds - self._clock()
                 if left_seconds <= 0 or self._closed or not call.may_wait():
                     raise ClaimError(obstacle)
-                now_seconds = self._clock()
-                ends = [one.until_seconds - now_seconds for one in self._held_back if one.until_seconds > now_seconds]
-                self._changed.wait(min([left_seconds, *ends]))
+                self._changed.wait(min(left_seconds, _LOOK_AGAIN_SECONDS) if self._held_back else left_seconds)
 
     def given(self, uid: str, requests: Sequence[tuple[str, str]]) -> tuple[HeldDevice, ...]:
         """
@@ -189,18 +187,24 @@ class Preparations:
         """
         with self._changed:
             before = self._of_this_boot().get(uid)
-        if before is None or requests_of(before.devices) != [*requests]:
-            return ()
-        return before.devices
+        return () if before is None or requests_of(before.devices) != [*requests] else before.devices
 
-    def has(self, uid: str) -> bool:
-        """Whether a claim was given something."""
+    def find(self, uid: str) -> Prepared | None:
+        """Return what a claim was given; None if that is nothing."""
         with self._changed:
-            return uid in self._claims
+            return self._claims.get(uid)
+
+    def still_used(self) -> tuple[Prepared, ...]:
+        """List what claims were given of whose pods processes are left, also those that are taken back."""
+        with self._changed:
+            given = (*self._claims.values(), *(one.prepared for one in self._held_back))
+        return tuple(one for one in given if self._has_processes(one.pod_uid))
 
     def unprepare(self, uid: str, *, hold_seconds: float = 0.0) -> bool:
         """
-        Take back what a claim was given, for others after *hold_seconds*; False if that is nothing.
+        Take back what a claim was given; False if that is nothing.
+
+        With *hold_seconds* others get it after these; or once no process of its pod is left, where that is seen.
 
         Raises:
             HandoverError: If the CDI specification cannot be removed.
@@ -215,18 +219,15 @@ class Preparations:
             try:
                 remove_specification(self._cdi_dir, uid)
                 if hold_seconds:
-                    until_seconds = self._clock() + hold_seconds
-                    held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=self._claims[uid]),)
+                    until_seconds, prepared = self._clock() + hold_seconds, self._claims[uid]
+                    held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=prepared),)
                 claims = {other: one for other, one in self._claims.items() if other != uid}
-                self._write(claims, held_back)
+                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
             except BaseException:
                 self._settle(uid, self._claims, self._held_back)
                 raise
             self._settle(uid, claims, held_back)
         return True
-
-    def _write(self, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
-        write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
 
     def _settle(self, uid: str, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
         """Let everybody see what has become of a claim."""
@@ -236,8 +237,7 @@ class Preparations:
             self._changed.notify_all()
 
     def _still_held_back(self) -> tuple[HeldBack, ...]:
-        now_seconds = self._clock()
-        return tuple(one for one in self._held_back if one.until_seconds > now_seconds)
+        return tuple(one for one in self._held_back if one.lasts(self._clock(), self._has_processes))
 
     def _of_this_boot(self) -> dict[str, Prepared]:
         """Return the claims whose containers may run, by UID: what others were given can be another GPU's now."""

@@ -36,6 +36,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
+    pod_uid: str = ""  # of its pod, as the kubelet's checkpoint says; empty where it does not
     pod: int = 0  # the same number for what containers of one pod have, as far as that is known; otherwise 0
     call: int = 0  # number of the answer that it was last part of; 0 where an earlier plugin did not say it
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
@@ -132,6 +133,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
     also: tuple[str, ...] = ()
+    pod_uid: str = ""
     pod: _Count = 0
     call: _Count = 0
     before_boot: bool = False
@@ -177,6 +179,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 gpu=group.on,
                 by_cdi=group.by_cdi,
                 also=group.also,
+                pod_uid=group.pod_uid,
                 pod=group.pod,
                 call=group.call,
                 before_boot=group.before_boot,
@@ -208,6 +211,7 @@ def parts(
             on=one.gpu,
             by_cdi=one.by_cdi,
             also=one.also,
+            pod_uid=one.pod_uid,
             pod=one.pod,
             call=one.call,
             before_boot=one.before_boot,

@@ -97,7 +97,12 @@ def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
     read_only = {mount["name"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
     assert {path for volume, path in paths.items() if not read_only[volume]} == writable
-    of_plugin = {"/etc/cdi", "/etc/nvidia-container-runtime", "/var/lib/kubelet/plugins/gpu-share.dev"}
+    of_plugin = {
+        "/etc/cdi",
+        "/etc/nvidia-container-runtime",
+        "/var/lib/kubelet/plugins/gpu-share.dev",
+        "/sys/fs/cgroup",
+    }
     of_part = of_plugin if name == PLUGIN else {"/var/log/containers"}
     only_read = {"/var/lib/kubelet/pod-resources"} | of_part
     assert {path for volume, path in paths.items() if read_only[volume]} == only_read

@@ -13,7 +13,7 @@ from plugin.errors import SocketError
 from plugin.shares.strategy import SharedGpu
 from policies.contract import DRIVER, Allocation
 from tests.plugin.dra.gpus import shared
-from tests.plugin.dra.prepared import device
+from tests.plugin.dra.prepared import device, unseen
 
 FIRST, SECOND = (one.gpu.uuid for one in shared(2))
 
@@ -79,7 +79,12 @@ def test_without_a_driver_what_claims_held_counts_as_the_file_says(
     own.mkdir()
     claims = {"uid": Prepared(namespace="ns", name="claim", boot_id="earlier", devices=(device(300, FIRST),))}
     places = DraPlaces(
-        node="node", default="device-plugin", plugins_dir=tmp_path, registrar_dir=tmp_path, service_account=tmp_path
+        node="node",
+        default="device-plugin",
+        plugins_dir=tmp_path,
+        registrar_dir=tmp_path,
+        service_account=tmp_path,
+        has_processes=unseen,
     )
     write_checkpoint(own, Checkpoint(claims=claims))
     held = held_of(lambda: {SECOND}, None, places)

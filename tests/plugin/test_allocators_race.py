@@ -20,7 +20,7 @@ from plugin.gpus.gpu import Pool
 from plugin.settings import Settings
 from policies.cluster import Cluster
 from tests.plugin.dra.gpus import shared
-from tests.plugin.dra.prepared import device, prepare
+from tests.plugin.dra.prepared import device, prepare, unseen
 from tests.plugin.health.watched_node import SETTINGS, resources_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Node:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
-        self.preparations = Preparations(directory, directory / "cdi", boot_id="boot")
+        self.preparations = Preparations(directory, directory / "cdi", boot_id="boot", has_processes=unseen)
         self.preparations.follow({TO_PLUGIN.uuid: ""})
         prepare(self.preparations, "first", device(500, TO_PLUGIN.uuid))
         self.held = HeldVgpus()

@@ -168,11 +168,16 @@ class LiveNode:
     def start_plugin(self) -> None:
         """Start a plugin, that knows of the one before what is in the file."""
         checkpoint = Checkpoint(vgpus_per_gpu=self.number, state_dir=self.directory, kubelet_dir=self.directory)
-        socket = self.directory / "kubelet.sock"
-        holdings = Holdings(self._tenants, kubelet=socket, checkpoint=checkpoint, clock=lambda: self._now_seconds)
+        holdings = Holdings(
+            self._tenants,
+            kubelet=self.directory / "kubelet.sock",
+            checkpoint=checkpoint,
+            has_processes=self.has_processes,
+            clock=lambda: self._now_seconds,
+        )
         self._held = HeldVgpus(holdings)
-        pool = Pool(gpus=self.gpus, vgpus_per_gpu=self.number)
         guard = FitGuard("pack", several=False, clock=lambda: self._now_seconds) if self.is_guarded else None
+        pool = Pool(gpus=self.gpus, vgpus_per_gpu=self.number)
         self.devices = Devices(pool, resource=NAME, faults=self._faults, guard=guard)
         self._held.follow(self.devices, are_divided=True)
         resource = Resource(
@@ -185,6 +190,9 @@ class LiveNode:
         )
         self._service = DevicePluginService(resource, on_end=lambda _: None)
         self._tell()
+
+    def has_processes(self, pod_uid: str) -> bool:
+        return pod_uid in self._running
 
     def check(self) -> None:
         for gpu in self.gpus:
@@ -210,8 +218,7 @@ class LiveNode:
 
     def _tell(self) -> None:
         """Let the kubelet hear of the devices, which it does at once."""
-        watch = self.devices.watch()
-        state = self.devices.next_state(watch)
+        state = self.devices.next_state(self.devices.watch())
         assert state is not None
         self._manager.update(
             NAME, [KnownDevice(id=one.id, healthy=one.healthy, numa_nodes=frozenset()) for one in state]

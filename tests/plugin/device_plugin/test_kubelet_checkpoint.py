@@ -14,6 +14,7 @@ from tests.plugin.device_plugin.kubelet_file import FILE, Entry, entry, write_ch
 from tests.plugin.device_plugin.walk import NAME
 
 ONE, OTHER = simulated_gpus("2xL4")
+UID = "83cf69b5-8516-4764-9ba6-c9465c9d09f4"  # in the file of a kubelet
 FIRST, SECOND, THIRD = (VGpuId(ONE.uuid, index) for index in range(3))
 
 
@@ -34,8 +35,8 @@ def read(directory: Path, *entries: Entry) -> dict[VGpuId, Held] | None:
     return None if found is None else dict(found)
 
 
-def held(gpu: str | None, *, number: int = 10, pod: int = 1) -> Held:
-    return Held(resource=NAME, of=number, gpu=gpu, pod=pod)
+def held(gpu: str | None, *, number: int = 10, pod: int = 1, uid: str = "0a1b") -> Held:
+    return Held(resource=NAME, of=number, gpu=gpu, pod=pod, pod_uid=uid)
 
 
 def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path) -> None:
@@ -47,13 +48,13 @@ def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path)
 
 def test_an_answer_is_ours_whatever_the_resource_was_called_then(tmp_path: Path) -> None:
     found = read(tmp_path, entry("example.com/earlier", [str(FIRST)], answer(OTHER.uuid)))
-    assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid, pod=1)}
+    assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid, pod=1, pod_uid="0a1b")}
 
 
 def test_what_a_kubelet_has_written_is_read(tmp_path: Path) -> None:
     gpu = "GPU-c9588be7-f09d-53b6-8107-cc5c948e69fc"  # with 0.2 of 10 on it, on Kubernetes 1.36.2
     (tmp_path / FILE).write_bytes((Path(__file__).parent / "kubelet_1_36_2.json").read_bytes())
-    assert read_answers(tmp_path, lambda _: False) == {VGpuId(gpu, index): held("") for index in (0, 1)}
+    assert read_answers(tmp_path, lambda _: False) == {VGpuId(gpu, index): held("", uid=UID) for index in (0, 1)}
 
 
 def test_several_gpus_have_as_many_each(tmp_path: Path) -> None:
@@ -97,14 +98,14 @@ def test_whether_a_container_gets_its_gpu_by_nvidias_variable_is_read_of_its_ans
     theirs = api_pb2.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-a"}).SerializeToString()
     ours = of(FIRST, given=given.SerializeToString())
     write_checkpoint(tmp_path, [entry("nvidia.com/gpu", ["GPU-a"], theirs), ours])
-    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), "GPU-a"}), 0, by_variable)
+    assert read_kept(tmp_path) == Kept({str(FIRST): "0a1b", "GPU-a": "0a1b"}, 0, by_variable)
 
 
 def test_the_last_answer_is_known_by_its_number(tmp_path: Path) -> None:
     init = of(FIRST, SECOND, given=answer(ONE.uuid, number=7), container="init")
     app = of(SECOND, given=answer(ONE.uuid, number=8))
     write_checkpoint(tmp_path, [app, init])
-    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), str(SECOND)}), 8, by_variable=False)
+    assert read_kept(tmp_path) == Kept({str(FIRST): "0a1b", str(SECOND): "0a1b"}, 8, by_variable=False)
 
 
 @pytest.mark.parametrize("is_listed_first", [True, False])
@@ -112,18 +113,18 @@ def test_what_went_to_another_gpu_after_an_init_container_is_on_both(tmp_path: P
     init = of(FIRST, given=answer(ONE.uuid, number=7), container="init")
     app = of(FIRST, given=answer(OTHER.uuid, number=8))
     found = read(tmp_path, *((init, app) if is_listed_first else (app, init)))
-    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,), pod=1, call=8)}
+    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,), pod=1, pod_uid="0a1b", call=8)}
 
 
 def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:
     found = read(tmp_path, of(FIRST, given=answer(ONE.uuid)), of(FIRST, given=answer(OTHER.uuid), pod="2c3d"))
-    assert found == {FIRST: held(None, number=1, pod=0)}
+    assert found == {FIRST: held(None, number=1, pod=0, uid="")}
 
 
 def test_what_each_pod_has_is_told_apart(tmp_path: Path) -> None:
     init = of(FIRST, given=answer(ONE.uuid), container="init")
     found = read(tmp_path, init, of(SECOND, given=answer(ONE.uuid), pod="2c3d"), of(THIRD, given=answer(ONE.uuid)))
-    assert found == {FIRST: held(""), SECOND: held("", pod=2), THIRD: held("")}
+    assert found == {FIRST: held(""), SECOND: held("", pod=2, uid="2c3d"), THIRD: held("")}
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,7 @@ def test_a_container_that_comes_again_and_again_does_not_make_the_list_of_such_a
     node.admit("first", 6)
     node.after(10)
     node.lose_checkpoint()
+    del node._running["default/first"]
     for number in range(8):
         node.without = [listed_without("again")] if number % 2 else []
         node.after(10)

@@ -50,7 +50,7 @@ def test_what_has_ended_while_no_kubelet_ran_is_free_in_two_minutes(node: SlowNo
         node.admit(f"pod-{number}", count)
     node.after(2)
     node.restart_kubelet(known=3)
-    node._manager.free("default/pod-0")
+    node.end("default/pod-0")
     assert sorted(node.after(10).values()) == [1, 10]
     assert sorted(node.after(110).values()) == [3, 10]
 
@@ -64,7 +64,7 @@ def test_where_the_kubelets_checkpoint_does_not_tell_its_list_counts_once_it_has
     node.fsync_seconds = 10_000
     node.restart_kubelet(known=1)
     (node.directory / kubelet_file.FILE).write_text("another format")
-    node._manager.free("default/pod-2")
+    node.end("default/pod-2")
     assert sorted(node.after(25).values()) == [1, 10]
     node.known = 2
     assert sorted(node.after(25).values()) == [1, 10]

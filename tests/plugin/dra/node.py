@@ -66,6 +66,7 @@ class DraNode:
             "--service-account": "account",
             "--policies": "policies",
             "--pod-resources": "kubelet/pod-resources.sock",
+            "--cgroups": "cgroups",
             **self.mounts,
         }
         options = [text for option, name in places.items() for text in (option, str(self.directory / name))]

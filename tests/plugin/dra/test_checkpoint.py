@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plugin.dra.checkpoint import Checkpoint, HeldBack, Prepared, claimed_gpus, write_checkpoint
-from tests.plugin.dra.prepared import device
+from tests.plugin.dra.prepared import device, unseen
 
 NOW_SECONDS = 1000.0
 
@@ -31,4 +31,4 @@ def test_a_gpu_is_claimed_until_it_is_taken_back_and_what_is_held_back_of_it_is_
     tmp_path: Path, checkpoint: Checkpoint, gpus: set[str]
 ) -> None:
     write_checkpoint(tmp_path, checkpoint)
-    assert claimed_gpus(tmp_path, boot_id="boot", clock=lambda: NOW_SECONDS) == gpus
+    assert claimed_gpus(tmp_path, boot_id="boot", has_processes=unseen, clock=lambda: NOW_SECONDS) == gpus

@@ -39,7 +39,8 @@ CLAIM: dict[str, Any] = {
 
 
 def wanted(claim: Any, devices: dict[str, Device] = DEVICES) -> list[tuple[str, str]]:
-    found = wanted_devices(allocated_devices(claim, uid="u-1", node="n"), devices)
+    _, allocated = allocated_devices(claim, uid="u-1", node="n")
+    found = wanted_devices(allocated, devices)
     return [(one.request, one.device.name) for one in found]
 
 

@@ -23,6 +23,7 @@ from policies.quantity import whole
 from policies.sizes import Size, size_of
 from tests.plugin.dra.gpus import divided, gpu, shared
 from tests.plugin.dra.node import NODE
+from tests.plugin.dra.prepared import unseen
 
 EXPECTED = re.compile(r"containers still run|in _cluster\.yaml by now: delete the pod|gone from this node")
 NUMBERS = (3, 7, 10, 24)
@@ -70,7 +71,13 @@ class Walk:
 
     def start(self) -> None:
         handover = HandoverSettings(ways=frozenset(), cdi_dir=self.directory / "cdi", nvidia=NvidiaDevices(()))
-        places = DraSettings(node=NODE, plugins_dir=self.directory, registrar_dir=self.directory, handover=handover)
+        places = DraSettings(
+            node=NODE,
+            plugins_dir=self.directory,
+            registrar_dir=self.directory,
+            handover=handover,
+            has_processes=unseen,
+        )
         self.division = divided(self.number, *self.rules)
         cluster = Cluster(vgpus_per_gpu=self.number, nodes=self.rules)
         api: Any = Api(self.store)

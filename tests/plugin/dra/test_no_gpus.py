@@ -11,6 +11,7 @@ from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.contract import DRIVER
 from tests.plugin.dra.node import DraNode, share
+from tests.plugin.dra.prepared import unseen
 from tests.plugin.waiting import wait_until
 
 OF_TENTHS = 27  # devices
@@ -38,7 +39,7 @@ def test_where_all_gpus_are_lost_claims_are_taken_back(node: DraNode, *, is_by_d
     call = node.kubelet.begin_to_prepare(waiting)
     assert "GPU is lost" in plugin.logged("waiting for GPUs")["reason"]
     node.end(held)
-    assert not claimed_gpus(node.directory / "p" / DRIVER, boot_id=boot_id())
+    assert not claimed_gpus(node.directory / "p" / DRIVER, boot_id=boot_id(), has_processes=unseen)
     assert not node.devices()
     health = read_node_health(node.directory / "state")
     assert health is not None

@@ -122,7 +122,7 @@ def test_what_is_held_back_is_free_when_the_time_is_over(tmp_path: Path) -> None
     on = made(tmp_path, clock=lambda: now[0])
     prepare(on, "old", device(900, "GPU-0"))
     assert on.unprepare("old", hold_seconds=10)
-    assert not on.has("old")
+    assert on.find("old") is None
     assert json.loads((tmp_path / "checkpoint.json").read_text())["claims"] == {}
     now[0] = 9.9
     with pytest.raises(ClaimError, match="ns/claim-old"):

@@ -55,6 +55,8 @@ SETTINGS: dict[str, Any] = {
     "toolkit_config": Path("/nowhere"),
     "pod_resources": Path("/nowhere"),
     "pod_name": "",
+    "pod_uid": "",
+    "cgroups": Path("/nowhere"),
     "allocation_policy": "pack",
     "strategy": "time-slicing",
     "node_name": "node",

@@ -1,0 +1,69 @@
+"""
+What the kubelet has taken back although processes of the pod are left that had it: a pod that was deleted by force.
+
+It counts as held until they have ended. The kubelet would give it away, so it is told that it is unhealthy.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+from plugin.device_plugin.holder import Holder, parsed
+from plugin.pod_resources.tenants import Tenant
+from plugin.usage.pod_cgroups import HasProcesses
+
+HasEnded = Callable[[str, Holder], bool]  # whether the kubelet has taken back a vGPU, by its ID
+HasOthers = Callable[[str, str], bool]  # whether a pod has others instead of a vGPU, by its ID and the UID of the pod
+
+SOMEBODY = "a container"  # whose name nobody knows
+_NAMES = 3  # namespace, pod and container
+
+
+class Endings:
+    """Whether what the kubelet has taken back is free, at one moment; what is not, is in `outliving`."""
+
+    def __init__(self, is_taken_back: HasEnded, has_others: HasOthers, has_processes: HasProcesses) -> None:
+        self._is_taken_back = is_taken_back
+        self._has_others = has_others
+        self._has_processes = cache(has_processes)  # a container has many vGPUs
+        self.outliving: set[str] = set()
+
+    def __call__(self, text: str, holder: Holder) -> bool:
+        """Whether nobody holds a vGPU any more, by its ID."""
+        if not self._is_taken_back(text, holder):
+            return False
+        uid = holder.pod_uid
+        if uid and self._has_processes(uid) and not self._has_others(text, uid):
+            self.outliving.add(text)
+        return text not in self.outliving
+
+
+def still_used(
+    held: Mapping[str, Holder], taken_back: Collection[str], has_others: HasOthers, has_processes: HasProcesses
+) -> dict[str, Holder]:
+    """Find what processes still use of what is *taken back* of what was *held*; with a note of it."""
+    ending = Endings(lambda _text, _holder: True, has_others, has_processes)
+    left = {text: one for text in taken_back if (one := held.get(text)) and not ending(text, one)}
+    return marked(left, ending.outliving)
+
+
+def marked(held: Mapping[str, Holder], outliving: Collection[str]) -> dict[str, Holder]:
+    """Note of what is held whether it is held by nothing else than processes that are left."""
+    return {
+        text: one if one.outlives == (text in outliving) else replace(one, outlives=text in outliving)
+        for text, one in held.items()
+    }
+
+
+def tenants_left(held: Mapping[str, Holder]) -> Iterator[Tenant]:
+    """List the containers that have such processes; of one that the kubelet never named, nobody knows the names."""
+    found: dict[str, dict[str, str]] = {}
+    for text, one in held.items():
+        if one.outlives and (name := one.known_name):
+            found.setdefault(name, {})[text] = one.resource
+    for name, of_it in found.items():
+        names = name.split("/")
+        if len(names) == _NAMES:
+            resources = {vgpu: resource for text, resource in of_it.items() if (vgpu := parsed(text))}
+            vgpus = tuple(sorted(resources))
+            yield Tenant(namespace=names[0], pod=names[1], container=names[2], vgpus=vgpus, resources=resources)

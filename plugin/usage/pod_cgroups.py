@@ -1,0 +1,107 @@
+"""
+Which pods have processes left, by the cgroups of this node.
+
+The kubelet gives to others what a pod had once it has forgotten the pod, and a pod that was deleted by force it forgets
+at once. Its containers go on for as long as the container runtime was told to wait, and no socket of the kubelet's
+says so. The cgroup of a pod has processes for as long as there are any, and a process leaves it after it has let go of
+the GPU (kernel/exit.c: files are closed before the cgroup is left).
+"""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+HasProcesses = Callable[[str], bool | None]  # of a pod, by its UID; None where nobody knows
+
+# What the kubelet calls the cgroup of all pods, by its drivers cgroupfs and systemd; below another by --cgroup-root.
+_ALL_PODS: Final = re.compile(r"(?:.{1,200}-)?kubepods(?:\.slice)?")
+_CLASS: Final = re.compile(r"(?:.{1,200}-)?(?:burstable|besteffort)(?:\.slice)?")
+_UID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of a static pod; of any other
+_DEEPEST: Final = 6  # below the mount, that the cgroup of all pods is looked for; in a hierarchy of version 1 one more
+_MOST_LOOKED_AT: Final = 10_000  # of cgroups
+_SLICE: Final = ".slice"
+
+
+class PodCgroups:
+    """
+    The cgroups of pods in *directory*, which is the node's /sys/fs/cgroup; for any thread.
+
+    That they are seen is known by one pod that has processes for sure: *own_uid*, that this runs in. A container
+    runtime can have its containers elsewhere, and the cgroups of pods be there and empty. Then nobody knows anything.
+    """
+
+    def __init__(self, directory: Path, *, own_uid: str) -> None:
+        self._directory = directory
+        self._own_uid = own_uid
+        self._parents: tuple[Path, ...] = ()  # in which there are cgroups of pods
+
+    def has_processes(self, pod_uid: str) -> bool | None:
+        """Whether processes of a pod are left; None where that cannot be seen."""
+        if not _UID.fullmatch(pod_uid) or not _UID.fullmatch(self._own_uid):
+            return None
+        try:
+            return self._looked_for(pod_uid) if self._sees_pods() else None
+        except OSError:
+            return None
+
+    def _sees_pods(self) -> bool:
+        if self._looked_for(self._own_uid):
+            return True
+        self._parents = tuple(_parents(self._directory))  # the kubelet may have another driver since
+        return self._looked_for(self._own_uid)
+
+    def _looked_for(self, pod_uid: str) -> bool:
+        return any(map(_has_processes, self._cgroups_of(pod_uid)))
+
+    def _cgroups_of(self, pod_uid: str) -> Iterator[Path]:
+        """Name the cgroups that a pod can have: one in each hierarchy, of the class that it is in."""
+        for parent in self._parents:
+            if parent.name.endswith(_SLICE):
+                yield parent / f"{parent.name.removesuffix(_SLICE)}-pod{pod_uid.replace('-', '_')}{_SLICE}"
+            else:
+                yield parent / f"pod{pod_uid}"
+
+
+def _parents(directory: Path) -> Iterator[Path]:
+    """Find the cgroups of all pods, and of their classes, in each hierarchy."""
+    for cgroup in islice(_cgroups(directory), _MOST_LOOKED_AT):
+        if _ALL_PODS.fullmatch(cgroup.name):
+            yield cgroup
+            yield from (one for one in _within(cgroup) if _CLASS.fullmatch(one.name))
+
+
+def _cgroups(directory: Path, depth: int = 0) -> Iterator[Path]:
+    for one in _within(directory):
+        yield one
+        if depth < _DEEPEST and not _ALL_PODS.fullmatch(one.name):
+            yield from _cgroups(one, depth + 1)
+
+
+def _within(cgroup: Path) -> list[Path]:
+    try:
+        with os.scandir(cgroup) as found:
+            return [Path(one.path) for one in found if one.is_dir(follow_symlinks=False)]
+    except OSError:  # it is gone by now
+        return []
+
+
+def _has_processes(cgroup: Path) -> bool:
+    """Whether a process is in a cgroup, or in one within it; OSError where that cannot be seen."""
+    if (events := _read(cgroup / "cgroup.events")) is not None:  # version 2 counts for us
+        return "populated 1" in events.split("\n")
+    found = [Path(one) for one, _, _ in islice(os.walk(cgroup), _MOST_LOOKED_AT)]
+    return len(found) == _MOST_LOOKED_AT or any(_read(one / "cgroup.procs") for one in found)
+
+
+def _read(path: Path) -> str | None:
+    """Read a file of a cgroup; None if there is none, or its cgroup is gone."""
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENOTDIR):
+            return None
+        raise

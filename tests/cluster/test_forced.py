@@ -1,0 +1,35 @@
+"""Pods that are deleted by force, with a container that goes on: its vGPUs go to nobody until it has ended."""
+
+import pytest
+
+from tests.cluster.cluster import eventually
+from tests.cluster.dra.shares import STUBBORN, most_of_one_gpu, most_until_running
+from tests.cluster.installation import SIMULATED, VGPU, Installation
+from tests.cluster.node import Node
+from tests.cluster.pods import Place, pod
+from tests.cluster.view import shown
+
+
+def allocatable(installed: Installation) -> int:
+    (node,) = installed.cluster.api.get("/api/v1/nodes")["items"]
+    return int(node["status"]["allocatable"].get(VGPU, 0))
+
+
+@pytest.mark.kubelet_retry
+def test_a_pod_that_was_being_deleted_before_keeps_its_vgpus_until_its_container_ends(
+    installed: Installation, place: Place, node: Node
+) -> None:
+    for name in ("a", "b"):
+        place.started(pod("0.9", STUBBORN, name=name, terminationGracePeriodSeconds=45))
+    before = allocatable(installed)
+    place.cluster.run(f"kubectl -n {place.name} delete pod a --wait=false")
+    place.cluster.run(f"kubectl -n {place.name} delete pod a --force --grace-period=0")
+    eventually(lambda: allocatable(installed) == before - 9, seconds=30, what="the scheduler is told of it")
+    assert place.create(pod("0.9", STUBBORN, name="next")).ok
+    eventually(lambda: place.events("FailedScheduling", "Pod"), what="the next one waits")
+    tenants = [one for at in shown("top")["nodes"] for gpu in at["gpus"] for one in gpu["tenants"]]
+    assert {one["pod"] for one in tenants if one["namespace"] == place.name} == {"a", "b"}
+    assert most_until_running(["next"], place, node) == 0.9
+    assert most_of_one_gpu(node) == 0.9
+    eventually(lambda: allocatable(installed) == before, seconds=30, what="all of it is there again")
+    installed.use(SIMULATED)
