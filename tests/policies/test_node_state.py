@@ -19,10 +19,10 @@ from policies.node_state import (
     NodeStateError,
     Tenant,
     Use,
-    printable,
     read,
     write,
 )
+from policies.node_values import printable
 
 NOW = "2026-01-01T00:00:00+00:00"
 TENANT = Tenant(

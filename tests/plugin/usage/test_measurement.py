@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugin.state_files import boot_id
-from plugin.usage.measurement import Measurement
+from plugin.usage.measurement import Measurement, Surroundings
 from plugin.usage.record import ContainerUse, GpuUse, read_use
 from tests.plugin.mps.bench import A, B
 from tests.plugin.nvml_library import bound
@@ -48,7 +48,8 @@ class Node:
 
     def measured(self, library: Path) -> dict[str, GpuUse]:
         with bound(library) as nvml:
-            Measurement(self.state, lambda: nvml, boot_id=boot_id(), logs=self.logs, proc=self.proc).measure()
+            around = Surroundings(logs=self.logs, proc=self.proc)
+            Measurement(self.state, lambda: nvml, boot_id=boot_id(), around=around).measure()
         written = read_use(self.state, boot_id=boot_id())
         return written.gpus if written else {}
 
