@@ -19,8 +19,8 @@ _UNMEASURED: Final = (
     "none: give pods and containers shorter names; if these are short, the driver does not list all processes"
 )
 _NOT_TOLD: Final = (
-    "it is known half a minute after gpu-share-mps of this version has started; of a GPU of which init containers hold "
-    "something it is not, nor of one whose tenants the kubelet does not name"
+    "it is known half a minute after gpu-share-mps of this version has started there, where the kubelet names all who "
+    "hold something of the GPU, which it does not of init containers, and it is known of each process whose it is"
 )
 _UNSEEN: Final = "gpu-share explain POD -n NAMESPACE says what to do"
 

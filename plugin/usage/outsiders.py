@@ -59,7 +59,7 @@ class Outsiders:
     def containers(
         self, uuid: str, gpus: Mapping[str, OnOneGpu], holders: Holders | None
     ) -> tuple[ContainerUse, ...] | None:
-        """Name those that are certain, by their names; None where it is not known who holds shares of the GPU."""
+        """Name those that are certain; None where nobody is, and it is not known who holds shares or whose all are."""
         held = holders.by_gpu.get(uuid) if holders else None
         if held is None or holders is None:
             return None
@@ -72,6 +72,8 @@ class Outsiders:
             is_there = self._since.get(one, inf) <= holders.asked_seconds
             if is_there and not _may_have(container, held, starting):
                 found.setdefault(container, []).extend(processes)
+        if not (found or gpus[uuid].complete):  # there may be some among those of which nobody knows whose they are
+            return None
         uses = [of_container(container, processes) for container, processes in found.items()]
         return tuple(nlargest(MOST_OUTSIDERS, uses, key=lambda one: one.memory_bytes or 0))
 

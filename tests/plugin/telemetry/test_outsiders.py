@@ -91,6 +91,13 @@ def test_whoever_holds_a_share_by_now_is_not_named(told: Node) -> None:
     assert told.gpu().outsiders == ()
 
 
+def test_whoever_held_a_share_when_it_was_measured_and_has_ended_since_is_not_named(told: Node) -> None:
+    told.measures(GpuUse(containers=(taken(RESNET),), complete=True, outsiders=()))
+    told.looks(occupied(all_named=True))
+    gpu = told.gpu()
+    assert (gpu.tenants, gpu.outsiders) == ((), ())
+
+
 @pytest.mark.parametrize(
     ("shared", "said"),
     [

@@ -50,16 +50,6 @@ def test_a_container_that_has_just_started_is_no_outsider(node: Node, seen: Seen
     assert names(seen()) == []
 
 
-def test_a_container_that_has_ended_is_no_outsider(node: Node, seen: Seen) -> None:
-    node.has("resnet", 21)
-    node.says("compute", A, f"21 {MIB}")
-    node.looks(RESNET)
-    seen()
-    node.ends(21)
-    node.looks()
-    assert names(seen()) == []
-
-
 def test_a_container_that_came_and_went_between_two_questions_and_came_again_is_no_outsider(
     node: Node, seen: Seen
 ) -> None:
@@ -114,6 +104,23 @@ def test_nobody_is_named_where_it_is_not_known_who_holds_shares(
     seen()
     node.looks(unknown=unknown, asked_seconds=asked_seconds)
     assert names(seen()) is None
+
+
+@pytest.mark.parametrize("lacking", ["link", "list"])
+def test_that_there_is_nobody_is_not_known_while_it_is_not_known_whose_a_process_is(
+    node: Node, seen: Seen, lacking: str
+) -> None:
+    node.has("other", 31, logged=lacking != "link")
+    node.has("hog", 11)
+    node.says("compute", A, f"31 {MIB}")
+    if lacking == "list":
+        (node.nvml / f"clients-{A}").unlink()  # of MPS, which this driver does not list
+    node.looks(occupant("other", 1))
+    assert names(seen()) is None
+    node.says("compute", A, f"31 {MIB}", f"11 {MIB}")
+    seen()
+    node.looks(occupant("other", 1))
+    assert names(seen()) == ["hog/main"]
 
 
 def test_nobody_is_named_on_a_gpu_that_is_not_shared(node: Node, seen: Seen) -> None:
