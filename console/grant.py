@@ -3,7 +3,7 @@
 import msgspec
 
 from console.words import Shown
-from policies.node_state import Count, Name
+from policies.node_values import Count, Name
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

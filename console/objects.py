@@ -10,7 +10,7 @@ import msgspec
 
 from console.tolerations import Taint, Toleration
 from console.words import Shown
-from policies.node_state import Name
+from policies.node_values import Name
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from policies.node_state import printable
+from policies.node_values import printable
 from program.duration import duration
 
 ABSENT: Final = "-"  # a figure that cannot be had

@@ -19,19 +19,22 @@ from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
 from plugin.last_cluster import KeptPolicies
 from plugin.lifecycle import Ending, started
+from plugin.mps.holders import has_a_right, holders
 from plugin.mps.settings import MpsSettings, supervisor_context
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.mps.timing import TIMING, Timing
 from plugin.mps.unreachable import PIPE_DIRECTORY
+from plugin.pod_resources.occupancy import read_occupancy
 from plugin.presence import Presence, alone
 from plugin.removal import end_if_removed, removed
 from plugin.restart import RestartNeeded
 from plugin.rpc import keep_running
 from plugin.shares.strategy import check_of, strategies
-from plugin.state_files import boot_id
+from plugin.state_files import boot_id, boot_seconds
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
-from plugin.usage.measurement import Measurement
+from plugin.usage.measurement import Measurement, Surroundings
+from plugin.usage.outsiders import Holders
 from policies.contract import MPS
 from policies.errors import PolicyError
 from policies.reading.troubles import TroubleLog
@@ -84,7 +87,12 @@ class _Process:
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
         self._restart = RestartNeeded(cluster, node_name=name)
-        self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
+        around = Surroundings(
+            logs=settings.container_logs,
+            holders=partial(_holders, settings.state_dir, boot_id()),
+            is_ours=has_a_right,
+        )
+        self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), around=around)
         self._supervisor = Supervisor(supervisor_context(settings, cluster, number_of, timing))
 
     def needs_restart(self) -> bool:
@@ -166,6 +174,10 @@ class _Process:
         )
         if not gpus:
             _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
+
+
+def _holders(state_dir: Path, boot: str) -> Holders | None:
+    return holders(read_occupancy(state_dir, boot_id=boot), now_seconds=boot_seconds())
 
 
 def _discovered(settings: MpsSettings, process: _Process, ending: Ending, presence: Presence) -> Discovered | None:

@@ -89,7 +89,8 @@ class OccupancyWatch:
 
     def look(self) -> None:
         """Ask once, and write down what follows."""
-        offers, boot = self._context.offers(), self._context.boot_id
+        boot, asked_seconds = self._context.boot_id, self._context.clock()
+        offers = self._context.offers()
         try:
             tenants = self._context.read()
         except TenantsError as error:
@@ -103,7 +104,10 @@ class OccupancyWatch:
             self._since = _since(gpus)
             self._tenants = {one.name: self._kept(one) for one in tenants}
             self._looked_before = True
-            self._latest = NodeOccupancy(boot_id=boot, looked_seconds=self._context.clock(), gpus=gpus)
+            looked_seconds = self._context.clock()
+            self._latest = NodeOccupancy(
+                boot_id=boot, asked_seconds=asked_seconds, looked_seconds=looked_seconds, gpus=gpus
+            )
         try:
             write_occupancy(self._context.state_dir, self._latest)
         except OSError as error:
@@ -164,6 +168,10 @@ def _of_gpu(offer: Offer, tenants: Sequence[Tenant], parts_of: PartsOf, since: S
         hidden=hidden,
         free=free,
         largest_free=offer.largest(free),
+        all_named=offer.are_all_named(
+            (vgpu for tenant, _ in here for vgpu in tenant.vgpus_on(offer.gpu.uuid)),
+            (device for tenant, _ in here for device in tenant.devices),
+        ),
         occupants=tuple(_occupant(offer, tenant, parts, since(offer.gpu.uuid, tenant)) for tenant, parts in here),
     )
 

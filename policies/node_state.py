@@ -16,27 +16,14 @@ import msgspec
 from policies.contract import MILLI_PER_GPU
 from policies.errors import GpuShareError
 from policies.mig import names_instance
+from policies.node_values import Count, Moment, Name, Part, Ratio, Resource, Seconds, Text, Word
+from policies.outsiders import MOST_OUTSIDERS, OfNode, Outsider
 
 VERSION: Final = 1
 LARGEST_BYTES: Final = 8 * 1024 * 1024  # 64 GPUs with 100 tenants each are 3 MiB
 _MOST_GPUS = 256
 MOST_TENANTS: Final = 1000  # of one GPU
 _MOST_TEXTS = 256
-_LONGEST_TEXT = 2048
-_LARGEST_INTEGER = 2**53 - 1  # what every JSON reader keeps exactly
-# No control characters, and none that changes the direction of what stands around it.
-_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]*\Z"
-Text = Annotated[str, msgspec.Meta(max_length=_LONGEST_TEXT, pattern=_PRINTABLE)]
-# Of objects.
-Name = Annotated[str, msgspec.Meta(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")]
-Word = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9._/-]*\Z")]
-# As long as Kubernetes lets it be: a domain of 253 characters, the slash, and 63. `resourceNames` and a device make it.
-Resource = Annotated[str, msgspec.Meta(max_length=253 + 1 + 63, pattern=r"^[A-Za-z0-9._/-]*\Z")]
-Moment = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[0-9T:.+Z-]*\Z")]  # ISO 8601, UTC
-Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_INTEGER)]
-Part = Annotated[int, msgspec.Meta(ge=0, le=1000)]  # of `Gpu.parts`
-Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 # Of `Gpu.compute_mode`, by NVML's names (nvml.h, nvmlComputeMode_t).
 DEFAULT_MODE: Final = "default"
@@ -137,6 +124,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     free: Part | None = None
     largest_free: Part | None = None  # the largest share that still fits
     tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()
+    # Containers that use it without a share of it, those first that take most; None where that is not known.
+    outsiders: Annotated[tuple[Outsider, ...], msgspec.Meta(max_length=MOST_OUTSIDERS)] | None = None
+    of_node: OfNode | None = None  # programs of the node that use it; None where that is not known, or there are none
 
     @property
     def is_instance(self) -> bool:
@@ -242,9 +232,3 @@ LEFT_TO_OTHERS: Final = "its instances are left to NVIDIA's own plugin"
 def left_out(skipped: Iterable[str]) -> tuple[str, ...]:
     """Choose, of the sentences on GPUs that a node does not share, those on GPUs that it should share."""
     return tuple(one for one in skipped if LEFT_TO_OTHERS not in one)
-
-
-def printable(text: str) -> str:
-    """Write a text of others so that it can be read: without what `read` rejects, and cut."""
-    shown = text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
-    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 1]}…"

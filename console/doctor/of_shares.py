@@ -1,21 +1,26 @@
-"""Checks whether containers keep to their share."""
+"""Checks whether containers keep to their share, and whether all who use a GPU have one."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
 from console.off_gpu import without_gpu
 from console.seen import SHARED_PODS, STATES, SeenNode
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
 from policies.node_state import Tenant
+from policies.outsiders import END_IT, END_THEM, taking
 
 _OLD_SECONDS: Final = 45.0  # of what `gpu-share mps` measures every ten; from then on the node does not tell it
 _UNMEASURED: Final = (
     "the log of gpu-share-mps on that node says why; of single containers, a process on their GPU could be assigned to "
     "none: give pods and containers shorter names; if these are short, the driver does not list all processes"
+)
+_NOT_TOLD: Final = (
+    "it is known half a minute after gpu-share-mps of this version has started there, where the kubelet names all who "
+    "hold something of the GPU, which it does not of init containers, and it is known of each process whose it is"
 )
 _UNSEEN: Final = "gpu-share explain POD -n NAMESPACE says what to do"
 
@@ -91,12 +96,35 @@ def _unheld(on: Installation) -> list[str]:
     return found
 
 
+def has_share(on: Installation) -> Verdict:
+    """See that nobody uses a GPU that is shared without a share of it; of MIG instances no driver tells it."""
+    containers, of_nodes, not_known = [], [], []
+    for node in on.seen.nodes:
+        for gpu in node.gpus if node.is_fresh and node.has_driver else ():
+            where = f"{gpu.called} on {node.name}"
+            containers += [f"{one.name} has no share of {where}, and {taking(one)}" for one in gpu.outsiders or ()]
+            of_nodes += [f"no container has {taking(one)} on {where}" for one in (gpu.of_node,) if one]
+            if gpu.outsiders is None and not gpu.is_instance:
+                not_known.append(f"who uses {where} without a share is not known")
+    if containers or of_nodes:
+        hints = (*((END_IT,) if containers else ()), *((END_THEM,) if of_nodes else ()))
+        return warn(*cut([*containers, *of_nodes]), hint="; ".join(hints))
+    return Verdict(status="unknown", found=tuple(cut(not_known)), hint=_NOT_TOLD) if not_known else OK
+
+
 SHARES: Final = (
     Check(
         name="within-share",
         says="containers keep to their share",
         page="security.md#what-limits-a-container-on-the-node",
         judge=within_share,
+        rests_on=(STATES,),
+    ),
+    Check(
+        name="with-share",
+        says="all who use a shared GPU have a share of it",
+        page="troubleshooting.md#a-gpu-is-used-without-a-share",
+        judge=has_share,
         rests_on=(STATES,),
     ),
 )

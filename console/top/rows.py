@@ -9,6 +9,7 @@ from console.off_gpu import OffGpus
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
 from console.unnamed import unnamed_parts
 from policies.node_state import Ages, Gpu, NodeState, Tenant
+from policies.outsiders import told
 from policies.share import milli_text
 
 T = TypeVar("T", int, float)
@@ -141,7 +142,19 @@ def _notes(node: SeenNode, state: NodeState) -> tuple[str, ...]:
         for gpu in state.gpus
         if (parts := unnamed_parts(gpu))
     )
-    return (*state.skipped, *restart, *unknown, *unnamed, *(f"{what}: {why}" for what, why in others if why))
+    outsiders = (
+        f"{gpu.called} is used without a share: {one}"
+        for gpu in state.gpus
+        for one in told(gpu.outsiders or (), gpu.of_node)
+    )
+    return (
+        *state.skipped,
+        *restart,
+        *unknown,
+        *unnamed,
+        *outsiders,
+        *(f"{what}: {why}" for what, why in others if why),
+    )
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:

@@ -101,6 +101,7 @@ class DraDriver:
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
+        kept = self._preparations.kept()
         return tuple(
             Offer(
                 gpu=one.gpu,
@@ -109,6 +110,7 @@ class DraDriver:
                 resource="",
                 device=self._division.device(one.gpu),
                 vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
+                claimed=frozenset(name for name, (_, _, gpus) in kept.items() if one.gpu.uuid in gpus),
             )
             for one in self._shared
         )

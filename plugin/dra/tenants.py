@@ -4,7 +4,7 @@ Who holds devices of DRA: whom the kubelet lists, and whose processes are left o
 It forgets a pod that is deleted by force at once, and takes its claims back up to a minute later.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
 
 ReadTenants = Callable[[], tuple[Tenant, ...]]
+_Held = tuple[str, str, str]  # namespace, pod, and device by its name
 
 
 def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:
@@ -25,9 +26,14 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
     if driver is None:
         return read
 
+    names: dict[_Held, str] = {}  # container that was listed with a device
+
     def located() -> tuple[Tenant, ...]:
+        nonlocal names
         tenants = read()
-        left = _left(driver, {(one.namespace, one.pod) for one in tenants if one.devices})
+        listed = {(one.namespace, one.pod, device): one.container for one in tenants for device in one.devices}
+        left = tuple(_left(driver, listed, names))
+        names = listed | {(one.namespace, one.pod, device): one.container for one in left for device in one.devices}
         return tuple(
             replace(tenant, together=frozenset(uuid for device in tenant.devices for uuid in driver.parts_of(device)))
             for tenant in (*tenants, *left)
@@ -36,15 +42,11 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
     return located
 
 
-def _left(driver: "DraDriver", listed: Collection[tuple[str, str]]) -> Iterator[Tenant]:
-    """List what has a device and is not *listed*; the claim names a container by its number in the pod alone."""
+def _left(driver: "DraDriver", listed: Collection[_Held], names: Mapping[_Held, str]) -> Iterator[Tenant]:
+    """List what has a device and is not *listed*; a claim has the number of a container in its pod, and no name."""
+    pods = {(namespace, pod) for namespace, pod, _ in listed}
     for prepared in driver.still_used():
-        if (prepared.namespace, prepared.pod) not in listed and prepared.pod:
-            for device in prepared.devices:
-                yield Tenant(
-                    namespace=prepared.namespace,
-                    pod=prepared.pod,
-                    container=device.request,
-                    vgpus=(),
-                    devices=(device.name,),
-                )
+        namespace, pod = prepared.namespace, prepared.pod
+        for device in prepared.devices if pod and (namespace, pod) not in pods else ():
+            container = names.get((namespace, pod, device.name), device.request)
+            yield Tenant(namespace=namespace, pod=pod, container=container, vgpus=(), devices=(device.name,))

@@ -10,12 +10,14 @@ import msgspec
 
 from plugin.health.running import NotRunningError, running
 from plugin.health.state import FitGuardState, GpuHealth, GpuRoom, NodeHealth, Recovery
+from plugin.health.status_tenants import of_tenants
 from plugin.health.words import moment_text, safe, since
 from plugin.mps import state as mps
+from plugin.mps.holders import holders, of_node, outsiders_of
 from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.state_files import boot_seconds
-from policies.contract import MILLI_PER_GPU
-from policies.share import milli_text
+from plugin.usage.record import NodeUse, fresh, read_use
+from policies.outsiders import OfNode, Outsider, told
 from program.duration import duration
 
 _ALL_HEALTHY = 0
@@ -37,6 +39,8 @@ class _Gpu(msgspec.Struct, frozen=True, kw_only=True):
     health: GpuHealth
     daemon: _Daemon | None  # None if nobody has told of one
     occupancy: GpuOccupancy | None  # None if nobody has told who has which share
+    outsiders: tuple[Outsider, ...] | None  # who uses it without a share; None if that is not known
+    of_node: OfNode | None  # programs of the node that use it
 
 
 def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
@@ -55,7 +59,11 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
         return _NO_PLUGIN
     # Those of a plugin that waits are from before: nobody has looked at them since.
     occupancy = read_occupancy(state_dir, boot_id=node.boot_id)
-    gpus = [] if node.waiting else _known(node, mps.read_state(state_dir), occupancy)
+    gpus = (
+        []
+        if node.waiting
+        else _known(node, mps.read_state(state_dir), occupancy, read_use(state_dir, boot_id=node.boot_id))
+    )
     unknown = "" if node.waiting else _unknown(occupancy)
     if output == "json":
         sys.stdout.write(
@@ -73,8 +81,11 @@ def _slices_missing(node: NodeHealth) -> str:
     return node.slices_not_published if any(not gpu.resource for gpu in node.gpus) else ""
 
 
-def _known(node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupancy | None) -> list[_Gpu]:
-    now_seconds = boot_seconds()  # once the file is read: what it says must not seem to be of the future
+def _known(
+    node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupancy | None, use: NodeUse | None
+) -> list[_Gpu]:
+    now_seconds = boot_seconds()  # once the files are read: what they say must not seem to be of the future
+    used, known = fresh(use, now_seconds=now_seconds), holders(occupancy, now_seconds=now_seconds)
     daemons = state.gpus if state else {}
     return [
         _Gpu(
@@ -87,6 +98,8 @@ def _known(node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupanc
             if gpu.uuid in daemons
             else None,
             occupancy=occupancy.gpus.get(gpu.uuid) if occupancy else None,
+            outsiders=outsiders_of(gpu.uuid, used.get(gpu.uuid), known),
+            of_node=of_node(used.get(gpu.uuid)),
         )
         for gpu in node.gpus
     ]
@@ -114,6 +127,8 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: s
                 **msgspec.structs.asdict(gpu.health),
                 "mps_daemon": gpu.daemon,
                 "occupancy": gpu.occupancy,
+                "outsiders": gpu.outsiders,
+                "of_node": gpu.of_node,
             }
             for gpu in gpus
         ],
@@ -203,43 +218,15 @@ def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
         ready = "ready" if gpu.daemon.fault is None else f"not ready, {safe(gpu.daemon.fault)}"
         yield f"MPS daemon: {ready} ({since(gpu.daemon.since, now)})"
     if gpu.occupancy and gpu.occupancy.granted is not None:
-        yield from _tenants(gpu.occupancy, now, healthy=gpu.health.healthy)
+        yield from of_tenants(gpu.occupancy, now, healthy=gpu.health.healthy)
+    for sentence in told(gpu.outsiders or (), gpu.of_node):
+        yield f"without a share: {safe(sentence)}"
     if gpu.health.recovery:
         yield _recovery(gpu.health.recovery, now)
     if last := gpu.health.application_fault:
         tenants = ", ".join(map(safe, last.tenants)) or "no known tenant"
         at = moment_text(last.at, now, "{} ago")
         yield f"last application fault: XID {last.xid} at {at}; on the GPU then: {tenants}"
-
-
-def _rounded(occupancy: GpuOccupancy) -> int:
-    """Say how many thousandths may be nobody's: each tenant's are rounded, and what is free is whole vGPUs."""
-    return len(occupancy.occupants) + 1 + occupancy.parts // (occupancy.vgpus_per_gpu or occupancy.parts)
-
-
-def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterator[str]:
-    """Say what is left of a GPU, and who has the rest."""
-    unit = "vGPUs" if occupancy.parts == occupancy.vgpus_per_gpu else "thousandths"
-    hidden = f", {occupancy.hidden} hidden" if occupancy.hidden else ""
-    free, largest = (occupancy.free or 0, occupancy.largest_free or 0) if healthy else (0, 0)
-    yield (
-        f"{unit}: {occupancy.granted} of {occupancy.parts} granted, {free} free{hidden}; largest share that fits: "
-        f"{_share(largest, occupancy)}"
-    )
-    unnamed = (occupancy.granted or 0) - sum(one.parts for one in occupancy.occupants)
-    if unnamed > (0 if unit == "vGPUs" else _rounded(occupancy)):
-        yield (
-            f"of no tenant: {unnamed}, of init containers or pods from before a restart: free two minutes after their "
-            "end"
-        )
-    for one in occupancy.occupants:
-        name = safe(f"{one.namespace}/{one.pod}/{one.container}")
-        known = f" ({since(one.since, now)})" if one.since else ""
-        yield f"tenant: {_share(one.parts, occupancy)} {name}{known}"
-
-
-def _share(parts: int, occupancy: GpuOccupancy) -> str:
-    return milli_text(MILLI_PER_GPU * parts // max(1, occupancy.parts))
 
 
 def _recovery(last: Recovery, now: datetime) -> str:

@@ -13,7 +13,8 @@ from typing import Annotated
 import msgspec
 
 from plugin.state_files import read_small_file, write_reserved
-from policies.node_state import MOST_TENANTS, Count, Moment, Name, Part, Resource, Seconds, Word
+from policies.node_state import MOST_TENANTS
+from policies.node_values import Count, Moment, Name, Part, Resource, Seconds, Word
 from program.log import WarnOnce
 from program.structs import decoder
 
@@ -60,6 +61,7 @@ class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Part | None = None
     free: Part | None = None  # that would be allocated if the GPU is healthy
     largest_free: Part | None = None
+    all_named: bool = False  # whatever is held of it, one of the occupants holds
     occupants: Annotated[tuple[Occupant, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()
 
 
@@ -67,7 +69,8 @@ class NodeOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node, and when the kubelet said it."""
 
     boot_id: str
-    looked_seconds: Seconds | None = None  # `state_files.boot_seconds` of the kubelet's last answer
+    asked_seconds: Seconds | None = None  # `state_files.boot_seconds` of the question to which it answered last
+    looked_seconds: Seconds | None = None  # of that answer
     unknown: str = ""  # why the kubelet has said nothing since
     gpus: dict[str, GpuOccupancy] = {}  # by UUID
 

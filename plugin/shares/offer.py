@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.shares.allocation import Allocation
-from plugin.shares.parts import part
+from plugin.shares.parts import free_vgpus, part
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, SharingStrategy
 from policies.contract import Allocation as Allocator
 
@@ -28,6 +28,7 @@ class Offer:
     left: tuple[int, int] = (0, 0)  # vGPUs that are free, and those of them that are hidden; not by DRA
     advertised: int | None = None  # vGPUs that the kubelet is told are healthy; None by DRA
     numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU
+    claimed: frozenset[str] = frozenset()  # devices of DRA that claims hold on it, by name
 
     @property
     def parts(self) -> int:
@@ -50,6 +51,13 @@ class Offer:
     def largest(self, free: int) -> int:
         """Say which is the largest share that fits into so many free parts."""
         return max(size for units in range(self.vgpus_per_gpu + 1) if (size := self._size(units)) <= free)
+
+    def are_all_named(self, vgpus: Iterable[VGpuId], devices: Iterable[str]) -> bool:
+        """Whether these are all that is held of the GPU, and nothing can be held that nobody knows of."""
+        is_all = frozenset(map(str, vgpus)).issuperset(self.numbers) and self.claimed.issubset(devices)
+        # Where more may be held than is known, nothing is free.
+        free = free_vgpus(self.numbers.values(), vgpus_per_gpu=self.vgpus_per_gpu)
+        return is_all and (self.allocation != DEVICE_PLUGIN or self.left[0] == free)
 
     def limits_of(self, vgpus: Iterable[VGpuId], parts: int) -> Allocation:
         """Say what a container with these vGPUs on this GPU holds, as its limits were made from it."""

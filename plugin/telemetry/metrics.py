@@ -109,6 +109,30 @@ PROCESSES: Final = Metric(
     source=_NVML,
     labels=_TENANT,
 )
+OUTSIDER_PROCESSES: Final = Metric(
+    name="gpu_share_processes_without_share",
+    meaning="Processes on a GPU of a container that has no share of it; of a GPU the 50 containers that take most.",
+    source=_NVML,
+    labels=_TENANT,
+)
+OUTSIDER_MEMORY: Final = Metric(
+    name="gpu_share_memory_used_without_share_bytes",
+    meaning="Memory of a GPU that such a container takes. Missing where NVML does not tell.",
+    source=_NVML,
+    labels=_TENANT,
+)
+NODE_PROCESSES: Final = Metric(
+    name="gpu_share_node_processes",
+    meaning="Processes of the node itself that compute on a GPU, those of MPS left out. Missing where there are none.",
+    source=_NVML,
+    labels=_GPU,
+)
+NODE_MEMORY: Final = Metric(
+    name="gpu_share_node_memory_used_bytes",
+    meaning="Memory of a GPU that these take. Missing where NVML does not tell.",
+    source=_NVML,
+    labels=_GPU,
+)
 AGE: Final = Metric(
     name="gpu_share_facts_age_seconds",
     meaning="How old what is known is, by kind: health, tenants, mps, use. Health that is older than 20 s is left out.",
@@ -160,4 +184,8 @@ PLUGIN_METRICS: Final = (
     *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN),
     *(POLICY_TAKEN, SLICES_PUBLISHED, REGISTERED, LEFT_OUT, AGE, BUILD),
 )
-MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
+MPS_METRICS: Final = (
+    *(MEMORY_USED, SM_USED, PROCESSES),
+    *(OUTSIDER_PROCESSES, OUTSIDER_MEMORY, NODE_PROCESSES, NODE_MEMORY),
+    *(AGE, BUILD),
+)

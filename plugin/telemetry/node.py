@@ -15,6 +15,7 @@ import msgspec
 
 from plugin.health import state as health
 from plugin.mps import state as mps
+from plugin.mps.holders import holders, of_node, outsiders_of
 from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, Occupant, read_occupancy
 from plugin.state_files import boot_seconds
 from plugin.usage import record as usage
@@ -30,8 +31,8 @@ from policies.node_state import (
     NotRegistered,
     Tenant,
     Use,
-    printable,
 )
+from policies.node_values import printable
 
 _MIB = 1024 * 1024
 _NO_OCCUPANCY = "gpu-share plugin has not said yet who has which share"
@@ -149,7 +150,10 @@ def _gpu(gpu: health.GpuHealth, facts: Facts) -> Gpu:
         compute_mode=gpu.compute_mode,
         memory_bytes=gpu.memory_mib * _MIB or None,
     )
-    return made if shared is None else _shared(made, shared, _used(gpu.uuid, facts))
+    used = usage.fresh(facts.use, now_seconds=facts.now_seconds).get(gpu.uuid)
+    known = holders(facts.occupancy, now_seconds=facts.now_seconds)
+    made = msgspec.structs.replace(made, outsiders=outsiders_of(gpu.uuid, used, known), of_node=of_node(used))
+    return made if shared is None else _shared(made, shared, used)
 
 
 def _daemon(uuid: str, facts: Facts) -> MpsDaemon | None:
@@ -199,10 +203,3 @@ def _tenant(
         since=one.since,
         use=use,
     )
-
-
-def _used(uuid: str, facts: Facts) -> usage.GpuUse | None:
-    """Find what was measured on a GPU, unless that was too long ago."""
-    if facts.use is None or facts.now_seconds - facts.use.measured_seconds > usage.FRESH_SECONDS:
-        return None
-    return facts.use.gpus.get(uuid)

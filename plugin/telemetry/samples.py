@@ -19,6 +19,10 @@ from plugin.telemetry.metrics import (
     MEMORY,
     MEMORY_LIMIT,
     MEMORY_USED,
+    NODE_MEMORY,
+    NODE_PROCESSES,
+    OUTSIDER_MEMORY,
+    OUTSIDER_PROCESSES,
     POLICY_TAKEN,
     PROCESSES,
     REGISTERED,
@@ -32,7 +36,8 @@ from plugin.telemetry.metrics import (
 )
 from policies.contract import DEVICE_PLUGIN, DRA, MPS
 from policies.node_state import Gpu, NodeState, Tenant, left_out
-from program.metrics import Sample
+from policies.outsiders import OfNode, Outsider
+from program.metrics import Metric, Sample
 
 
 def plugin_samples(state: NodeState) -> Iterator[Sample]:
@@ -56,8 +61,13 @@ def mps_samples(state: NodeState) -> Iterator[Sample]:
     """Say what containers take of the GPUs: what `gpu-share mps` measures."""
     yield from _of_part(state, ("use",))
     for gpu in state.gpus:
+        labels = (state.node, str(gpu.index), gpu.uuid)
         for tenant in gpu.tenants:
-            yield from _of_use(tenant, _labels((state.node, str(gpu.index), gpu.uuid), tenant))
+            yield from _of_use(tenant, _labels(labels, tenant))
+        for outsider in gpu.outsiders or ():
+            yield from _taken(outsider, OUTSIDER_PROCESSES, OUTSIDER_MEMORY, _labels(labels, outsider))
+        if gpu.of_node is not None:
+            yield from _taken(gpu.of_node, NODE_PROCESSES, NODE_MEMORY, labels)
 
 
 def _of_part(state: NodeState, facts: tuple[str, ...]) -> Iterator[Sample]:
@@ -107,5 +117,11 @@ def _of_use(tenant: Tenant, labels: tuple[str, ...]) -> Iterator[Sample]:
             yield Sample(metric, labels, value)
 
 
-def _labels(gpu: tuple[str, str, str], tenant: Tenant) -> tuple[str, ...]:
+def _taken(by: Outsider | OfNode, processes: Metric, memory: Metric, labels: tuple[str, ...]) -> Iterator[Sample]:
+    yield Sample(processes, labels, by.processes)
+    if by.memory_bytes is not None:
+        yield Sample(memory, labels, by.memory_bytes)
+
+
+def _labels(gpu: tuple[str, str, str], tenant: Tenant | Outsider) -> tuple[str, ...]:
     return (*gpu, tenant.namespace, tenant.pod, tenant.container)

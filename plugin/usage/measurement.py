@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from plugin.gpus.nvml import NvmlProcesses, explained, initialised
@@ -10,12 +11,24 @@ from plugin.state_files import boot_seconds
 from plugin.usage.cgroups import ContainerId, container_of
 from plugin.usage.containers import Container, Containers, containers
 from plugin.usage.nvml_processes import OnGpu, ProcessUse, read_processes
+from plugin.usage.outsiders import Holders, OnOneGpu, Outsiders
 from plugin.usage.record import ContainerUse, GpuUse, NodeUse, write_use
+from plugin.usage.sums import of_container
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
 ContainerOf = Callable[[int], ContainerId | None]  # raises OSError as `container_of` does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is asked beside NVML."""
+
+    logs: Path  # directory of the links to the logs of all containers, whose names say which is which
+    proc: Path = Path("/proc")
+    holders: Callable[[], Holders | None] = lambda: None  # of shares, as the kubelet said it last; None if unknown
+    is_ours: Callable[[int], bool] = lambda _pid: False  # whether a process in no container is MPS' or the driver's
 
 
 class Measurement:
@@ -27,19 +40,18 @@ class Measurement:
         load: Callable[[], NvmlProcesses],
         *,
         boot_id: str,
-        logs: Path,
-        proc: Path = Path("/proc"),
+        around: Surroundings,
     ) -> None:
         self._state_dir = state_dir
         self._load = load
         self._boot_id = boot_id
-        self._logs = logs
-        self._proc = proc
+        self._around = around
+        self._outsiders = Outsiders()
         self._warn = WarnOnce(_log)
 
     def measure(self) -> None:
         """Ask NVML, find out whose the processes are, and write it down; what fails is logged, and nothing written."""
-        nvml = self._load()
+        nvml, holders = self._load(), self._around.holders()  # who holds what is from before
         try:
             with initialised(nvml):
                 on_gpus = read_processes(nvml, now_seconds=time.time())
@@ -47,24 +59,41 @@ class Measurement:
             self._warn("what containers take of the GPUs is not known", explained(error))
             return
         try:
-            known = containers(self._logs)
+            known = containers(self._around.logs)
         except OSError as error:
-            self._warn("which container a process is in is not known", f"{self._logs}: {error.strerror}")
+            self._warn("which container a process is in is not known", f"{self._around.logs}: {error.strerror}")
             known = Containers()
-        gpus = {uuid: use_of(found, self._container_of, known) for uuid, found in on_gpus.items()}
+        gpus = {
+            uuid: whose(found, self._container_of, known, is_ours=self._around.is_ours)
+            for uuid, found in on_gpus.items()
+        }
+        use = NodeUse(boot_id=self._boot_id, measured_seconds=boot_seconds(), gpus=self._uses(gpus, holders))
+        self._outsiders.seen(gpus, at_seconds=use.measured_seconds)
         try:
-            write_use(self._state_dir, NodeUse(boot_id=self._boot_id, measured_seconds=boot_seconds(), gpus=gpus))
+            write_use(self._state_dir, use)
         except OSError as error:
             reason = f"--state-dir {self._state_dir}: {error.strerror}"
             self._warn("what containers take of the GPUs cannot be written: nobody can see it", reason)
 
+    def _uses(self, gpus: Mapping[str, OnOneGpu], holders: Holders | None) -> dict[str, GpuUse]:
+        return {
+            uuid: GpuUse(
+                containers=_by_name(on_gpu),
+                complete=on_gpu.complete,
+                outsiders=self._outsiders.containers(uuid, gpus, holders),
+                of_node=self._outsiders.of_node(uuid, on_gpu),
+            )
+            for uuid, on_gpu in gpus.items()
+        }
+
     def _container_of(self, pid: int) -> ContainerId | None:
-        return container_of(pid, self._proc)
+        return container_of(pid, self._around.proc)
 
 
-def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Containers) -> GpuUse:
-    """Add up by container what its processes take of one GPU."""
-    by_container: dict[Container, list[ProcessUse]] = {}
+def whose(on_gpu: OnGpu, container_of: ContainerOf, known: Containers, *, is_ours: Callable[[int], bool]) -> OnOneGpu:
+    """Find out in which container each process on a GPU is; those of the node that are our own are left out."""
+    by_container: dict[tuple[Container, ContainerId], list[ProcessUse]] = {}
+    of_node: list[ProcessUse] = []
     complete = on_gpu.lists_all
     for process in on_gpu.processes:
         if process.pid == 0:
@@ -77,27 +106,19 @@ def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Containers) -> GpuUs
         except OSError:
             complete = False
             continue
-        if found is None:  # of the node itself
-            continue
-        if (container := known.find(found)) is None:
+        if found is None:
+            if not (process.only_draws or is_ours(process.pid)):
+                of_node.append(process)
+        elif (container := known.find(found)) is None:
             complete = False
-            continue
-        by_container.setdefault(container, []).append(process)
-    return GpuUse(
-        containers=tuple(_added(container, ours) for container, ours in sorted(by_container.items())),
-        complete=complete,
-    )
+        else:
+            by_container.setdefault((container, found), []).append(process)
+    return OnOneGpu(by_container, of_node, complete)
 
 
-def _added(container: Container, processes: list[ProcessUse]) -> ContainerUse:
-    """Add up; a sum of which one part is not known is not known."""
-    memory = [one.memory_bytes for one in processes if one.memory_bytes is not None]
-    busy = [one.sm_ratio for one in processes if one.sm_ratio is not None]
-    return ContainerUse(
-        namespace=container.namespace,
-        pod=container.pod,
-        container=container.container,
-        processes=len(processes),
-        memory_bytes=sum(memory) if len(memory) == len(processes) else None,
-        sm_ratio=min(1.0, round(sum(busy), 4)) if busy else None,
-    )
+def _by_name(on_gpu: OnOneGpu) -> tuple[ContainerUse, ...]:
+    """Add up by the names of containers: a pod that was deleted by force may have those of its successor."""
+    by_name: dict[Container, list[ProcessUse]] = {}
+    for (container, _), processes in on_gpu.by_container.items():
+        by_name.setdefault(container, []).extend(processes)
+    return tuple(of_container(container, processes) for container, processes in sorted(by_name.items()))

@@ -26,6 +26,7 @@ class ProcessUse:
     pid: int  # 0 if it is in a PID namespace that cannot be seen from here
     memory_bytes: int | None
     sm_ratio: float | None
+    only_draws: bool = False  # a display server, for instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,10 @@ def _on_gpu(nvml: NvmlProcesses, handle: Any, now_seconds: float) -> OnGpu:
     served = {one.pid for one in clients or ()}
     if not busy.keys() <= served:
         busy = {pid: ratio for pid, ratio in busy.items() if pid not in served}
-    processes = tuple(ProcessUse(pid, used, busy.get(pid)) for pid, used in memory.items())
+    computes = {one.pid for one in computing} | served
+    processes = tuple(
+        ProcessUse(pid, used, busy.get(pid), only_draws=pid not in computes) for pid, used in memory.items()
+    )
     return OnGpu(processes, lists_all=clients is not None)
 
 

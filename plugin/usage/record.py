@@ -22,11 +22,20 @@ class ContainerUse(msgspec.Struct, frozen=True, kw_only=True):
     sm_ratio: float | None = None
 
 
+class ProcessesUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What some processes take of one GPU."""
+
+    processes: int
+    memory_bytes: int | None = None
+
+
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU."""
 
     containers: tuple[ContainerUse, ...] = ()  # with a process on it
     complete: bool = False  # it is known of every process whose it is: all other containers take nothing
+    outsiders: tuple[ContainerUse, ...] | None = None  # those without a share of it; None where that is not known
+    of_node: ProcessesUse | None = None  # programs of the node itself; None if there are none
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,3 +60,8 @@ def read_use(state_dir: Path, *, boot_id: str) -> NodeUse | None:
     """Read the file in *state_dir*; None if there is none of this boot."""
     read = read_json(state_dir / FILE, NodeUse)
     return read if read is not None and read.boot_id == boot_id else None
+
+
+def fresh(use: NodeUse | None, *, now_seconds: float) -> dict[str, GpuUse]:
+    """Give what was measured on each GPU, unless that was too long ago."""
+    return use.gpus if use is not None and now_seconds - use.measured_seconds <= FRESH_SECONDS else {}

@@ -133,6 +133,7 @@ def gpu(*tenants: Tenant, index: int = 0, parts: int = 10, hidden: int = 0, **mo
         "free": free,
         "largest_free": free,
         "tenants": tenants,
+        "outsiders": (),
     }
     return Gpu(**{**values, **more})
 

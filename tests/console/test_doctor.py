@@ -168,8 +168,8 @@ def test_without_the_right_to_ask_nodes_nothing_is_said_of_their_gpus(shown: Cal
     known = installed()
     known.forbidden = {"pods/proxy"}
     found = {one["check"]: one for one in shown(known, "doctor")}
-    of_nodes = ("nodes-speak", "gpus-healthy", "mps-daemons", "registered", "compute-mode", "within-share")
-    assert {(found[name]["status"], found[name]["right"]) for name in of_nodes} == {
+    names = ("nodes-speak", "gpus-healthy", "mps-daemons", "registered", "compute-mode", "within-share", "with-share")
+    assert {(found[name]["status"], found[name]["right"]) for name in names} == {
         ("unknown", "get pods/proxy in namespace gpu-share")
     }
 

@@ -15,6 +15,7 @@ from console.seen import Seen
 from console.top.drawing import bar, draw
 from console.top.rows import top
 from policies.node_state import Ages, Gpu, Use
+from policies.outsiders import OfNode, Outsider
 from tests.console.objects import (
     GIB,
     cluster,
@@ -151,6 +152,14 @@ def test_what_a_node_does_not_know_now_is_not_called_healthy(asked: Asked, said:
     text = asked(cluster(said), "top", "--once").stdout
     assert trouble in text
     assert "healthy" not in text
+
+
+def test_who_uses_a_gpu_without_a_share_is_said_below_it_with_what_to_do(asked: Asked) -> None:
+    hog = Outsider(namespace="team-b", pod="hog", container="main", processes=1, memory_bytes=3 * GIB)
+    said = state(gpu(index=1, outsiders=(hog,), of_node=OfNode(processes=2)))
+    text = " ".join(asked(cluster(said), "top", "--once").stdout.split())
+    assert "! GPU 1 is used without a share: team-b/hog/main has 1 process with 3.0 GiB: delete its pod, " in text
+    assert "! GPU 1 is used without a share: the node itself has 2 processes: nvidia-smi names them " in text
 
 
 def test_a_node_that_has_no_part_says_so(asked: Asked) -> None:

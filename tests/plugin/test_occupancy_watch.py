@@ -115,6 +115,27 @@ def test_by_dra_a_share_is_in_thousandths_and_the_largest_one_is_of_the_grid() -
     assert (one.parts, one.thread_percentage) == (333, 33)
 
 
+@pytest.mark.parametrize(
+    ("held", "left", "are_all"),
+    [
+        (ids(0, 1, 2), (7, 0), True),
+        (ids(0, 1, 2, 5), (6, 0), False),  # an init container has one, which the kubelet does not name
+        (ids(0, 1, 2), (0, 0), False),  # nobody knows what else is held: nothing is free
+    ],
+)
+def test_all_are_named_if_those_whom_the_kubelet_names_hold_all_that_is_held(
+    held: tuple[VGpuId, ...], left: tuple[int, int], *, are_all: bool
+) -> None:
+    offer = replace(BY_KUBELET, left=left, numbers={str(one): 10 for one in held})
+    assert of_gpu(offer, tenant("a", ids(0, 1, 2))).all_named is are_all
+
+
+@pytest.mark.parametrize(("claimed", "are_all"), [({"gpu-a-333m-0"}, True), ({"gpu-a-333m-0", "gpu-a-333m-1"}, False)])
+def test_by_dra_all_are_named_if_they_have_all_devices_of_claims(claimed: set[str], *, are_all: bool) -> None:
+    offer, devices = replace(BY_DRA, claimed=frozenset(claimed)), {"gpu-a-333m-0": {GPU.uuid: 333}}
+    assert of_gpu(offer, tenant("a", devices=("gpu-a-333m-0",)), devices=devices).all_named is are_all
+
+
 @pytest.mark.parametrize(("parts", "largest"), [(0, 0), (332, 0), (333, 333), (999, 666), (1000, 1000)])
 def test_the_largest_share_by_dra_is_one_that_there_is(parts: int, largest: int) -> None:
     assert BY_DRA.largest(parts) == largest

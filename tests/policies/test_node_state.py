@@ -19,10 +19,11 @@ from policies.node_state import (
     NodeStateError,
     Tenant,
     Use,
-    printable,
     read,
     write,
 )
+from policies.node_values import printable
+from policies.outsiders import OfNode, Outsider
 
 NOW = "2026-01-01T00:00:00+00:00"
 TENANT = Tenant(
@@ -53,6 +54,8 @@ GPU = Gpu(
     free=8,
     largest_free=8,
     tenants=(TENANT,),
+    outsiders=(Outsider(namespace="team-b", pod="hog", container="main", processes=1, memory_bytes=2**20),),
+    of_node=OfNode(processes=1),
 )
 STATE = NodeState(version=VERSION, part="plugin", program="0.1.0", node="worker-1", ages=Ages(health=1.5), gpus=(GPU,))
 SMALLEST = {"version": 1, "part": "plugin", "program": "0.1.0", "node": "worker-1"}
@@ -86,6 +89,7 @@ def test_what_an_older_node_lacks_is_not_known_and_never_0() -> None:
     smallest = SMALLEST | {"gpus": [{"uuid": "GPU-1", "index": 0}]}
     (gpu,) = read(json.dumps(smallest).encode()).gpus
     assert (gpu.granted, gpu.free, gpu.largest_free, gpu.memory_bytes, gpu.healthy) == (None, None, None, None, False)
+    assert (gpu.outsiders, gpu.of_node) == (None, None)
 
 
 @pytest.mark.parametrize(("version", "what"), [(2, "use the gpu-share of the node's version"), (0, "upgrade the node")])
@@ -116,6 +120,11 @@ def test_another_version_says_which_program_is_too_old(version: int, what: str) 
         ("gpus.0.tenants.0.namespace", "a" * 254),
         ("gpus.0.tenants.0.use.sm_ratio", 1.01),
         ("gpus.0.tenants.0.use.memory_bytes", True),
+        ("gpus.0.outsiders.0.pod", "hog\x1b[2J"),
+        ("gpus.0.outsiders.0.container", ""),
+        ("gpus.0.outsiders.0.processes", -1),
+        ("gpus.0.outsiders", [{"namespace": "a", "pod": "b", "container": "c", "processes": 1}] * 51),
+        ("gpus.0.of_node", {"processes": 1, "memory_bytes": -1}),
         ("gpus", [{"uuid": "GPU-1", "index": 0}] * 257),
     ],
 )

@@ -8,7 +8,7 @@ import msgspec
 from policies.cluster import Cluster
 from policies.contract import GRANT_ANNOTATION
 from policies.errors import quoted
-from policies.node_state import Count
+from policies.node_values import Count
 from program.structs import decoder
 
 

@@ -3,6 +3,7 @@
 from console.doctor.installation import Installation
 from console.seen import Denial
 from policies.node_state import Ages, Use
+from policies.outsiders import OfNode, Outsider
 from tests.console.installations import (
     Wrong,
     fragmented,
@@ -53,7 +54,26 @@ def prioritised(policy: str, *, priority: int = 10, gpus: int = 2) -> Installati
     return installation(seen(**node, **pods(first, late)))
 
 
+HOG = Outsider(namespace="team-vision", pod="hog", container="main", processes=2, memory_bytes=3 * GIB)
 WRONG: list[Wrong] = [
+    (
+        "with-share",
+        "warning",
+        "team-vision/hog/main has no share of GPU 0 on gpu-0, and 2 processes with 3.0 GiB",
+        lambda: with_node(gpu(outsiders=(HOG,)), gpu(index=1)),
+    ),
+    (
+        "with-share",
+        "warning",
+        "no container has 1 process with 1.0 GiB on GPU 1 on gpu-0",
+        lambda: with_node(gpu(), gpu(index=1, outsiders=None, of_node=OfNode(processes=1, memory_bytes=GIB))),
+    ),
+    (
+        "with-share",
+        "unknown",
+        "who uses GPU 1 on gpu-0 without a share is not known",
+        lambda: with_node(gpu(), gpu(index=1, outsiders=None)),
+    ),
     (
         "pods-run",
         "warning",

@@ -10,7 +10,8 @@ from plugin.health.state import Fault, write_node_health
 from plugin.health.status import show
 from plugin.pod_resources.occupancy import GpuOccupancy, write_occupancy
 from plugin.state_files import boot_seconds
-from tests.plugin.health.published import ago, healthy, node, occupancy, occupant, occupied, status
+from plugin.usage.record import GpuUse, ProcessesUse, write_use
+from tests.plugin.health.published import ago, healthy, node, occupancy, occupant, occupied, status, taken, use
 
 TENANT = occupant("resnet", 3, since=ago(hours=5.5))
 OLD = occupant("bert", 4, namespace="team-b", container="serve")
@@ -94,6 +95,22 @@ def test_that_nobody_says_any_more_who_has_which_share_is_told(
     show(tmp_path, output="text")
     assert capsys.readouterr().out.endswith(f"tenants unknown: {told}\n")
     assert json.loads(status(tmp_path, "-o", "json").stdout)["tenants_unknown"]
+
+
+def test_who_uses_a_gpu_without_a_share_is_told_with_what_to_do(tmp_path: Path) -> None:
+    write_node_health(tmp_path, node(healthy(0)))
+    all_named = msgspec.structs.replace(SHARED, all_named=True)
+    write_occupancy(tmp_path, occupancy(all_named, asked_seconds=boot_seconds()))
+    hog = taken(TENANT, pod="hog", processes=2, memory_bytes=3 * 2**30)
+    write_use(tmp_path, use(GpuUse(outsiders=(hog,), of_node=ProcessesUse(processes=1))))
+    told = status(tmp_path).stdout
+    assert "  without a share: team-a/hog/main has 2 processes with 3.0 GiB: delete its pod, and where " in told
+    assert "  without a share: the node itself has 1 process: nvidia-smi names them on the node: end them, " in told
+    (gpu,) = json.loads(status(tmp_path, "-o", "json").stdout)["gpus"]
+    assert [one["pod"] for one in gpu["outsiders"]] == ["hog"]
+    assert gpu["of_node"] == {"processes": 1, "memory_bytes": None}
+    write_use(tmp_path, use(GpuUse(outsiders=(hog,)), measured_seconds=0.0))
+    assert "without a share" not in status(tmp_path).stdout
 
 
 def test_what_nobody_has_counted_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@
  * file, `old-<UUID>` makes it a GPU before Volta, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML; while there is a
  * file `hangs`, that does not return. `compute-<UUID>` and `clients-<UUID>` list processes as "PID bytes", -1 for a
  * number that is not available, and `busy-<UUID>` samples as "PID percent microseconds"; without the second there is no
- * such function.
+ * such function. `draws-<UUID>` lists processes that draw, likewise.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +134,9 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, p
 }
 int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *handle, unsigned int *count, process_t *processes) {
     return listed("clients-", handle, count, processes);
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned int *count, process_t *processes) {
+    return listed("draws-", handle, count, processes);
 }
 int nvmlDeviceGetProcessUtilization(void *handle, sample_t *samples, unsigned int *count, unsigned long long since) {
     unsigned int found = 0, pid, percent;

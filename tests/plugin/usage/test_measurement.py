@@ -1,73 +1,17 @@
 """What containers take of the GPUs, measured over the real bindings, and added up by container."""
 
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from plugin.state_files import boot_id
-from plugin.usage.measurement import Measurement
-from plugin.usage.record import ContainerUse, GpuUse, read_use
+from plugin.usage.record import ContainerUse, GpuUse
 from tests.plugin.mps.bench import A, B
-from tests.plugin.nvml_library import bound
 from tests.plugin.usage.links import UID, linked
+from tests.plugin.usage.measured_node import Node
 from tests.plugin.usage.tasks import ENDED, RUNS, has_thread
 
-SOURCE = Path(__file__).parents[1] / "mps" / "fake_modes.c"
 MIB = 2**20
-
-
-class Node:
-    """GPUs of a fake NVML, processes and containers, as `gpu-share mps` sees them."""
-
-    def __init__(self, root: Path) -> None:
-        self.nvml, self.proc, self.logs, self.state = (root / name for name in ("nvml", "proc", "containers", "state"))
-        for directory in (self.nvml, self.proc, self.logs, self.state):
-            directory.mkdir()
-        (self.nvml / "gpus").write_text(f"{A}\n{B}\n")
-        self.says("clients", A)
-        self.says("clients", B)
-
-    def says(self, what: str, uuid: str, *lines: str) -> None:
-        (self.nvml / f"{what}-{uuid}").write_text("".join(f"{line}\n" for line in lines))
-
-    def has(self, pod: str, *pids: int, container: str = "main", logged: bool = True) -> None:
-        """Let processes run in a container."""
-        number = f"{len(list(self.proc.iterdir())) + 1:064x}"
-        if logged:
-            (self.logs / f"{pod}_team-a_{container}-{number}.log").symlink_to("/nowhere")
-        for pid in pids:
-            (self.proc / str(pid)).mkdir()
-            (self.proc / str(pid) / "cgroup").write_text(f"0::/kubepods/burstable/pod{UID}/{number}\n")
-
-    def has_own(self, pid: int) -> None:
-        (self.proc / str(pid)).mkdir()
-        (self.proc / str(pid) / "cgroup").write_text("0::/system.slice/nvidia-persistenced.service\n")
-
-    def measured(self, library: Path) -> dict[str, GpuUse]:
-        with bound(library) as nvml:
-            Measurement(self.state, lambda: nvml, boot_id=boot_id(), logs=self.logs, proc=self.proc).measure()
-        written = read_use(self.state, boot_id=boot_id())
-        return written.gpus if written else {}
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler: the NVML bindings have nothing to load")
-    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(path), str(SOURCE)], check=True)
-    return path
-
-
-@pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    made = Node(tmp_path)
-    monkeypatch.setenv("FAKE_MODES", str(made.nvml))
-    return made
 
 
 def used(pod: str, memory: int | None, *, busy: float | None = None, processes: int = 1) -> ContainerUse:
