@@ -3,11 +3,13 @@
 import pytest
 
 from tests.cluster.cluster import eventually
-from tests.cluster.dra.shares import STUBBORN, most_of_one_gpu, most_until_running
-from tests.cluster.installation import SIMULATED, VGPU, Installation
+from tests.cluster.dra.shares import STUBBORN, most_until_running
+from tests.cluster.installation import VGPU, Installation
 from tests.cluster.node import Node
-from tests.cluster.pods import Place, pod
+from tests.cluster.pods import Place, container, pod
 from tests.cluster.view import shown
+
+OF_A = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.3; done"])
 
 
 def allocatable(installed: Installation) -> int:
@@ -19,8 +21,8 @@ def allocatable(installed: Installation) -> int:
 def test_a_pod_that_was_being_deleted_before_keeps_its_vgpus_until_its_container_ends(
     installed: Installation, place: Place, node: Node
 ) -> None:
-    for name in ("a", "b"):
-        place.started(pod("0.9", STUBBORN, name=name, terminationGracePeriodSeconds=45))
+    place.started(pod("0.9", STUBBORN, name="b"))
+    place.started(pod("0.9", OF_A, name="a", terminationGracePeriodSeconds=600))
     before = allocatable(installed)
     place.cluster.run(f"kubectl -n {place.name} delete pod a --wait=false")
     place.cluster.run(f"kubectl -n {place.name} delete pod a --force --grace-period=0")
@@ -29,7 +31,6 @@ def test_a_pod_that_was_being_deleted_before_keeps_its_vgpus_until_its_container
     eventually(lambda: place.events("FailedScheduling", "Pod"), what="the next one waits")
     tenants = [one for at in shown("top")["nodes"] for gpu in at["gpus"] for one in gpu["tenants"]]
     assert {one["pod"] for one in tenants if one["namespace"] == place.name} == {"a", "b"}
+    node.kill("sleep 0[.]3")
     assert most_until_running(["next"], place, node) == 0.9
-    assert most_of_one_gpu(node) == 0.9
     eventually(lambda: allocatable(installed) == before, seconds=30, what="all of it is there again")
-    installed.use(SIMULATED)
