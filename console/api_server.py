@@ -40,6 +40,8 @@ _OK: Final = 200
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
     403: "ask for the right",
+}
+_REMEDIES_BEHIND_PROXY: Final = {
     503: "look at the pod that should answer, and at the network between API server and node",
 }
 
@@ -51,6 +53,10 @@ class UnseenError(GpuShareError):
         self.why = Shown(why)
         self.status = status  # of HTTP; 0 if there was no answer
         super().__init__(str(self.why))
+
+
+class ForeignError(UnseenError):
+    """An answer without the words of an API server: of what is behind its proxy, or stands in its place."""
 
 
 class TooLargeError(UnseenError):
@@ -103,12 +109,12 @@ class ApiServer:
         """
         answer, content = self._ask("GET", path, query, {"Accept": "*/*"}, largest_bytes=largest_bytes)
         if answer.status != _OK:
-            said, remedy = message_of(content), _REMEDIES.get(answer.status)
+            remedies = _REMEDIES | (_REMEDIES_BEHIND_PROXY if "/proxy/" in path else {})
+            said, remedy = message_of(content), remedies.get(answer.status)
             if said:
                 raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
-            # No answer of the API server, but of what is behind its proxy.
             told = content[:200].decode(errors="replace")
-            raise UnseenError(f"HTTP {answer.status} {answer.reason}: {told}", status=answer.status)
+            raise ForeignError(f"HTTP {answer.status} {answer.reason}: {told}", status=answer.status)
         return content
 
     def post(self, path: str, body: object, query: Mapping[str, str] | None = None) -> tuple[int, bytes]:

@@ -200,13 +200,14 @@ def _read_text(name: str) -> str:
 
     if name == "-" and standard_input().isatty():
         end("no input: name a file, or send one to standard input", UNUSABLE)
+    shown = "standard input" if name == "-" else name
     try:
         with standard_input() if name == "-" else Path(name).open("rb") as file:  # which may be a pipe of the shell
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
-            end(f"{name}: larger than {LARGEST_BYTES // 1024} KiB: split it", UNUSABLE)
+            end(f"{shown}: larger than {LARGEST_BYTES // 1024} KiB: split it, for instance by namespace", UNUSABLE)
         return content.decode()
     except OSError as error:
-        end(f"{name}: cannot be read ({error.strerror}): name a file with pods", UNUSABLE)
+        end(f"{shown}: cannot be read ({error.strerror}): name a file with pods", UNUSABLE)
     except UnicodeDecodeError:
-        end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
+        end(f"{shown}: is not UTF-8: save it as UTF-8", UNUSABLE)

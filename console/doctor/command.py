@@ -6,15 +6,14 @@ from typing import Final, Literal
 import msgspec
 from rich.console import Console
 
-from console.api_server import ApiServer, UnseenError, decoded
+from console.api_server import ApiServer, ForeignError, UnseenError, decoded
 from console.doctor.inspection import inspect
-from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
+from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines, saw_nothing
 from console.lines import print_lines
 from console.objects import Object
 from program.front import FAILED, failed
 
 _NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
-_ELSEWHERE: Final = range(300, 400)  # which an API server sends nobody
 _MISSING: Final = (
     "gpu-share is not installed in this cluster, {}: gpu-share doctor --pre says what it needs, and docs/install.md how"
 )
@@ -25,7 +24,7 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     Make all checks, or with *pre* those before an installation.
 
     Returns:
-        0, or 1 if a check failed, or the API server answers nothing, or there is nothing to check.
+        0, or 1 if a check failed, the API server answers nothing that can be judged, or there is nothing to check.
     """
     if nobody := _nobody(api):
         return failed("doctor", nobody, FAILED)
@@ -38,17 +37,19 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
     else:
         print_lines(Console(highlight=False), lines(found, cluster=cluster))
-    return FAILED if has_failed(found) else 0
+    return FAILED if has_failed(found) or saw_nothing(found) else 0
 
 
 def _nobody(api: ApiServer) -> str:
     """Say why no API server answers; empty if one does, or may."""
     try:
         content = api.get("/version")
+    except ForeignError as error:
+        return f"expected an API server at {api.address}, got {error}"
     except UnseenError as error:
-        if error.status in _ELSEWHERE:
-            return f"expected an API server at {api.address}, got {error}"
-        return str(error) if error.status in _NOBODY else ""
+        return (
+            str(error) if error.status in _NOBODY else ""
+        )  # else an API server said so, and may answer other questions
     try:
         decoded(Object, content)
     except UnseenError as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import version as version_of
 from typing import Any, Final
 
-from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, decoded, path_of
+from console.api_server import TOO_MANY_REQUESTS, ApiServer, ForeignError, UnseenError, decoded, path_of
 from console.cluster_policies import read_policies
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import SUCCEEDED, Attempt, Installation
@@ -75,9 +75,14 @@ def _webhook(api: ApiServer) -> Found:
     try:
         return {"webhook": api.one(WebhookConfiguration, path), "has_webhook": True}
     except UnseenError as error:
-        if error.status == _NOT_FOUND:
+        if _is_missing(error):
             return {"has_webhook": False}
         raise
+
+
+def _is_missing(error: UnseenError) -> bool:
+    """Whether the API server says that something is not there; a load balancer knows nothing of it."""
+    return error.status == _NOT_FOUND and not isinstance(error, ForeignError)
 
 
 def _policed(api: ApiServer) -> dict[str, AdmissionPolicy]:
@@ -113,7 +118,7 @@ def _serving(api: ApiServer) -> Found:
     try:
         return {"serving_certificate": serving_certificate(api)}
     except UnseenError as error:
-        if error.status == _NOT_FOUND:
+        if _is_missing(error):
             return {"serving_certificate": b""}
         raise
 

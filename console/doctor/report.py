@@ -64,6 +64,12 @@ def has_failed(found: Sequence[Finding]) -> bool:
     return any(one.status == "failure" for one in found)
 
 
+def saw_nothing(found: Sequence[Finding]) -> bool:
+    """Whether nothing could be judged, and not for want of a right."""
+    judged = [one for one in found if one.status != "not-applicable"]
+    return bool(judged) and all(one.status == "unknown" and not one.right for one in judged)
+
+
 def lines(found: Sequence[Finding], *, cluster: str) -> Iterator[Text]:
     """
     Name the cluster, and write a line for each check.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from policies.contract import HOST_PATHS_ANNOTATION
+from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL
 from policies.errors import quoted
 from policies.host_paths import HostPathList
 from policies.paths import normal
@@ -24,13 +24,14 @@ def unlisted(pod: Pod, place: str, policies: PolicySet, annotation: str | None) 
     if not missing:
         return ""
     paths = ", ".join(quoted(one, 200)[1:-1] for one in missing[:3])
-    rules = policies.of(place).policy.host_paths
-    value = ",".join(f"{rule.path}{_WRITABLE if rule.writable else ''}" for rule in rules)
+    policy = policies.of(place).policy
+    value = ",".join(f"{rule.path}{_WRITABLE if rule.writable else ''}" for rule in policy.host_paths)
     command = f"kubectl annotate --overwrite namespace {quoted(place, 63)[1:-1]} {HOST_PATHS_ANNOTATION}={value}"
     if annotation is None:
+        unless = f" unless it has the label {MODE_LABEL}=warn" if policy.mode == "warn" else ""
         return (
             f"whether the namespace lists {paths} in its annotation {HOST_PATHS_ANNOTATION} is not known (a Namespace "
-            f"beside the pods says so): if it does not, the API server denies the pod; {command}"
+            f"beside the pods says so): if it does not, the API server denies the pod{unless}; {command}"
         )
     return (
         f"the namespace does not list {paths} in its annotation {HOST_PATHS_ANNOTATION} as the policy does: {command}"

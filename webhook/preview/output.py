@@ -47,6 +47,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
             yield f"  {one.unclear}."
         elif one.denied_after:
             yield f"  {_BY_API_SERVER}{one.denied_after}"
+            yield from (f"  Warning: {sentence}" for sentence in _warnings(one))
         else:
             yield from (f"  {line}" for line in explain(one.decision, one.made))
         yield from (f"  Warning: {sentence}." for sentence in (one.otherwise,) if sentence)
@@ -182,6 +183,10 @@ def _warn(pods: list[Previewed]) -> None:
                 click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
         if one.denied_after:
             click.echo(f"gpu-share: {one.title}: {_BY_API_SERVER}{one.denied_after}", err=True)
-        warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
-        for warning in (*warnings, *((one.otherwise,) if one.otherwise else ()), *one.oversights):
+        for warning in (*_warnings(one), *((one.otherwise,) if one.otherwise else ()), *one.oversights):
             click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
+
+
+def _warnings(one: Previewed) -> tuple[str, ...]:
+    """Return those of the webhook, which reach whoever creates a pod even if the API server denies it afterwards."""
+    return () if isinstance(one.decision, Denied) else one.decision.warnings

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from policies.carried_grant import carried_grant
-from policies.contract import HOST_PATHS_ANNOTATION, POD_SECURITY_LABEL, RESTRICTED_LEVELS
+from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, POD_SECURITY_LABEL, RESTRICTED_LEVELS
 from policies.errors import quoted
 from policies.grant import Decision, Denied, Grant
 from policies.pod import Pod, slots
@@ -21,7 +21,8 @@ class Said(NamedTuple):
     """What a namespace says."""
 
     level: str = ""  # that Pod Security enforces
-    host_paths: str = ""  # in its annotation
+    host_paths: str | None = None  # in its annotation
+    mode: str | None = None  # in its label for the API server's own check
 
 
 SaidBy = Callable[[Collection[str]], Mapping[str, Said]]  # namespaces
@@ -39,16 +40,25 @@ class PodSecurity(msgspec.Struct, frozen=True):
 
     def restricts(self, namespace: str) -> bool | None:
         """Whether it forbids hostIPC and hostPath volumes in a namespace; None if that is not known."""
-        said = [one.level for of in (self.written, self.of_cluster) if (one := of.get(namespace)) is not None]
-        level = next(filter(None, (self.level, *said)), None)
+        said = self._said(namespace)
+        level = next(filter(None, (self.level, *(one.level for one in said))), None)
         if level is not None:
             return level in RESTRICTED_LEVELS
         return False if said else None
 
     def host_paths(self, namespace: str) -> str | None:
         """Return the annotation of a namespace with the paths of the node that it lists; None if that is not known."""
-        said = self.written.get(namespace) or self.of_cluster.get(namespace)
-        return said.host_paths if said is not None else None
+        said = self._said(namespace)
+        return next((one.host_paths for one in said if one.host_paths is not None), "") if said else None
+
+    def only_warns(self, namespace: str) -> bool | None:
+        """Whether the API server's own check only warns in a namespace, by its label; None if that is not known."""
+        said = self._said(namespace)
+        return next((one.mode for one in said if one.mode is not None), "") == "warn" if said else None
+
+    def _said(self, namespace: str) -> list[Said]:
+        """Return what is said of a namespace; what a file leaves out, the cluster keeps when the file is applied."""
+        return [one for of in (self.written, self.of_cluster) if (one := of.get(namespace)) is not None]
 
 
 def restricted_when_stored(pod: Pod) -> bool | None:
@@ -67,11 +77,16 @@ def said_by_namespaces(documents: Collection[Any]) -> dict[str, Said]:
     return {
         metadata["name"]: Said(
             str(mapping(metadata, "labels").get(POD_SECURITY_LABEL) or ""),
-            str(mapping(metadata, "annotations").get(HOST_PATHS_ANNOTATION) or ""),
+            _text(mapping(metadata, "annotations"), HOST_PATHS_ANNOTATION),
+            _text(mapping(metadata, "labels"), MODE_LABEL),
         )
         for metadata in every
         if isinstance(metadata.get("name"), str)
     }
+
+
+def _text(texts: Fields, key: str) -> str | None:
+    return str(texts[key] or "") if key in texts else None
 
 
 def _objects(documents: Collection[Any]) -> Iterator[Fields]:

@@ -8,17 +8,16 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from policies.api_server_check import denied_by_api_server
 from policies.as_written import as_written
-from policies.contract import MIRROR_ANNOTATION, MODE_LABEL
+from policies.contract import MIRROR_ANNOTATION
 from policies.decision import decide
 from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod, unbound
 from policies.policy_set import PolicySet
 from policies.reasons import reasons
 from webhook.patch import Operation, operations
+from webhook.preview.api_server import Checked, checked
 from webhook.preview.earlier import earlier_grants
-from webhook.preview.listed_paths import unlisted
 from webhook.preview.near_resources import near_resources
 from webhook.preview.parameters import words
 from webhook.preview.pod_security import PodSecurity, restricted_when_stored, said_by_namespaces, said_of_both
@@ -112,7 +111,8 @@ def _with_words(
     restricted = bool(security.restricts(place))
 
     def decided(pod: Pod) -> tuple[Decision, str]:
-        return _after(decide(pod, place, policies, restricted=restricted), pod, place, policies, is_of_cluster=False)
+        decision = decide(pod, place, policies, restricted=restricted)
+        return decision, checked(decision, pod, place, policies, security).denied
 
     unfilled = judged(workload.sent, values, decided)
     if said := unfilled.unclear:
@@ -146,13 +146,10 @@ def _preview(workload: Workload, policies: PolicySet, place: str, security: PodS
     if restricted is None and policies.of(place).policy.mps.attach == "auto":
         otherwise = decide(parsed, place, policies, restricted=True)
         otherwise = None if otherwise == decision else otherwise
-    decision, denied_after = _after(decision, parsed, place, policies, is_of_cluster=is_of_cluster)
-    oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
-    if isinstance(decision, Grant) and not is_of_cluster and policies.of(place).policy.mode == "enforce":
-        annotation = security.host_paths(place)
-        if said := unlisted(parsed, place, policies, annotation):
-            denied_after = said if annotation is not None else ""
-            oversights += (said,) if annotation is None else ()
+    is_kubelets = is_of_cluster and MIRROR_ANNOTATION in (parsed.metadata.annotations or ())
+    by_api_server = Checked() if is_kubelets else checked(decision, parsed, place, policies, security)
+    denied_after = by_api_server.denied
+    oversights = (*by_api_server.warnings, *workload.oversights, *near_resources(parsed, policies.cluster))
     made = operations(parsed, decision) if isinstance(decision, Grant) and not denied_after else []
     before = workload.pod if denied_after or isinstance(decision, Denied) else sent
     patched = patch_pod(before, made)
@@ -164,20 +161,6 @@ def _preview(workload: Workload, policies: PolicySet, place: str, security: PodS
         shared = [one.slot.name for one in decision.containers]
         oversights += tuple(without_gpus(workload.document, workload.holder, workload.sent, shared))
     return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after, restricted=otherwise)
-
-
-def _after(
-    decision: Decision, pod: Pod, place: str, policies: PolicySet, *, is_of_cluster: bool
-) -> tuple[Decision, str]:
-    """Return what the webhook decides and why the API server denies what it leaves as it is."""
-    is_kubelets = is_of_cluster and MIRROR_ANNOTATION in (pod.metadata.annotations or ())
-    if not isinstance(decision, Untouched) or is_kubelets:
-        return decision, ""
-    message = denied_by_api_server(pod, place, policies)
-    if not message or policies.of(place).policy.mode == "enforce":
-        return decision, message
-    label = f"the API server denies it without the namespace's label {MODE_LABEL}=warn"
-    return msgspec.structs.replace(decision, warnings=(*decision.warnings, f"{label}: {message}")), ""
 
 
 def _in_order_of(before: Any, after: Any) -> Any:

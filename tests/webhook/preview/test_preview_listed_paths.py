@@ -81,7 +81,17 @@ def test_where_the_namespace_is_not_known_that_is_a_warning(rules: Path) -> None
     )
 
 
-def test_a_policy_that_denies_nothing_asks_no_namespace(rules: Path) -> None:
+def test_in_mode_warn_the_label_for_it_is_enough(rules: Path) -> None:
     (rules / "_default.yaml").write_text(RULES + "mode: warn\n")
     said = preview(yaml.safe_dump(pod("/data/models", read_only=True)), "--policies", rules)
-    assert "whether the namespace lists" not in said.stdout
+    assert (
+        "if it does not, the API server denies the pod unless it has the label gpu-share.dev/mode=warn" in said.stdout
+    )
+
+
+def test_a_granted_pod_of_a_cluster_is_held_against_the_annotation_too(rules: Path) -> None:
+    stored_pod = pod("/data/models", read_only=True)
+    stored_pod["metadata"]["uid"] = "5f3c"
+    for annotation, code in (("", 1), ("/data/models", 0)):
+        text = yaml.safe_dump_all([namespace(annotation), stored_pod])
+        assert ("denied by the API server" in preview(text, "--policies", rules, code=code).stdout) is (code == 1)

@@ -8,6 +8,7 @@ import yaml
 
 from tests.webhook.commands import POD, preview, run, unreadable
 from tests.webhook.preview.previewed import made
+from webhook.preview.objects import LARGEST_BYTES
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,13 @@ def test_what_follows_a_json_object_and_is_none_is_told() -> None:
 
 
 def test_a_text_that_is_not_utf_8_is_said_so() -> None:
-    assert "not UTF-8" in unreadable(b"kind: \xff")
+    assert unreadable(b"kind: \xff").startswith("gpu-share: standard input: is not UTF-8")
+
+
+def test_an_input_that_is_too_large_may_be_split_by_namespace() -> None:
+    text = POD + "# " + "x" * LARGEST_BYTES
+    line = unreadable(text)
+    assert line == "gpu-share: standard input: larger than 8192 KiB: split it, for instance by namespace"
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "."])
