@@ -24,7 +24,7 @@ def test_a_pod_without_a_share_and_with_many_annotations_is_created_and_its_stat
 
 
 def test_a_pod_with_a_share_and_many_annotations_is_denied_and_gets_no_more_of_them_later(place: Place) -> None:
-    assert "at most 1024 are allowed" in place.create(annotated(MANY, "0.2")).message
+    assert "at most 1023 are allowed" in place.create(annotated(MANY, "0.2")).message
     place.started(pod("0.2"))
     many = {"metadata": {"annotations": {f"x{number}": "" for number in range(1024)}}}
     denied = place.cluster.api.ask("PATCH", f"{place.path}/model", many)
