@@ -106,12 +106,12 @@ class Place:
 
     def running(self, name: str, *, seconds: float = 60) -> Object:
         """Wait until a pod runs with all containers."""
-        return eventually(lambda: _if_running(self.get(name)), seconds=seconds, what=f"{self.name}/{name} runs")
+        return eventually(lambda: if_running(self.get(name)), seconds=seconds, what=f"{self.name}/{name} runs")
 
     def one_running(self, selector: str, *, seconds: float = 60) -> Object:
         """Wait until a pod of a workload runs, whatever its name is."""
         return eventually(
-            lambda: next(filter(None, map(_if_running, self.all(selector))), None),
+            lambda: next(filter(None, map(if_running, self.all(selector))), None),
             seconds=seconds,
             what=f"a pod of {selector} runs in {self.name}",
         )
@@ -159,7 +159,7 @@ def _is_being_removed(cluster: Cluster, name: str) -> bool:
     return found.ok and "deletionTimestamp" in found.body["metadata"]
 
 
-def _if_running(on: Object) -> Object | None:
+def if_running(on: Object) -> Object | None:
     states = on["status"].get("containerStatuses", [])
     assert on["status"]["phase"] != "Failed", on["status"]
     return on if states and all(one.get("started") for one in states) else None

@@ -1,12 +1,14 @@
 """Pods that have their shares by DRA, and what of a GPU is given now."""
 
 import json
+import time
 
 from tests.cluster.api import Object
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.node import Node
-from tests.cluster.pods import Place, container, pod
+from tests.cluster.pods import Place, container, if_running, pod
 
+CHANGED_SECONDS = 5
 PREPARED_AGAIN_SECONDS = 150  # the kubelet tries again after 75 to 90 s
 STUBBORN = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"])
 
@@ -18,7 +20,18 @@ def resource_of(share: str, cluster: Cluster) -> str:
 
 
 def running(place: Place, name: str) -> Object:
-    return place.running(name, seconds=PREPARED_AGAIN_SECONDS)
+    """Wait until a pod runs: a kubelet that could not prepare its claim tries again at once when the pod is changed."""
+    changed_seconds = time.monotonic()
+
+    def look() -> Object | None:
+        nonlocal changed_seconds
+        if time.monotonic() > changed_seconds + CHANGED_SECONDS:
+            changed_seconds = time.monotonic()
+            if place.events("FailedPrepareDynamicResources", "Pod"):
+                place.cluster.run(f"kubectl -n {place.name} annotate pod {name} retry={changed_seconds} --overwrite")
+        return if_running(place.get(name))
+
+    return eventually(look, seconds=PREPARED_AGAIN_SECONDS, what=f"{place.name}/{name} runs")
 
 
 def started(place: Place, share: str, name: str, *containers: Object, **spec: object) -> Object:
