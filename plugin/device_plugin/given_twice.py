@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.outliving import SOMEBODY
 from plugin.errors import AllocationError, NoRoomError, TenantsError
@@ -49,7 +50,8 @@ def had(ids: Iterable[str], holdings: Holdings, *, own: Collection[str]) -> dict
     try:
         listing = holdings.ask()
     except TenantsError:
-        return {text: Had(one.known_as or SOMEBODY) for text, one in known.items() if one.is_forgotten}
+        forgotten = {text: Had(one.known_as or SOMEBODY) for text, one in known.items() if one.is_forgotten}
+        return _with_outliving(known, forgotten, holdings)
     is_whole, pods = holdings.is_settled, listing.pods(held)
     found = dict[str, Had]()
     for text, one in known.items():
@@ -57,6 +59,11 @@ def had(ids: Iterable[str], holdings: Holdings, *, own: Collection[str]) -> dict
             found[text] = Had(listing.containers.get(text) or one.known_as or SOMEBODY)
         elif one.container is None and one.pod in pods and text not in own:
             found[text] = Had(f"an init container beside {pods[one.pod]}")
+    return _with_outliving(known, found, holdings)
+
+
+def _with_outliving(known: Mapping[str, Holder], found: dict[str, Had], holdings: Holdings) -> dict[str, Had]:
+    """Add to what is *found* of what is *known* what processes hold of whose pods the kubelet has given it away."""
     left = holdings.outliving(known.keys() - found.keys())
     return found | {text: Had(by, outlives=True) for text, by in left.items()}
 

@@ -108,7 +108,7 @@ class HeldVgpus:
 
         def read_located() -> tuple[Tenant, ...]:
             tenants, held = read(), self._holdings.held()  # in this order
-            return located((*tenants, *tenants_left(held)), held)
+            return located((*tenants, *tenants_left(held, tenants)), held)
 
         return read_located
 

@@ -56,6 +56,7 @@ class Holder:
             by_cdi=held.by_cdi,
             also=held.also,
             before_boot=held.before_boot,
+            outlives=held.outlives,
         )
 
     def kept(self, vgpu: VGpuId, *, unknown_of: int) -> Held:
@@ -74,6 +75,7 @@ class Holder:
             pod=self.pod,
             call=self.call,
             before_boot=self.before_boot,
+            outlives=self.outlives,
         )
 
 

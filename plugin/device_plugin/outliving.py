@@ -30,7 +30,7 @@ class Endings:
 
     def __call__(self, text: str, holder: Holder) -> bool:
         """Whether nobody holds a vGPU any more, by its ID."""
-        if not self._is_taken_back(text, holder):
+        if not holder.outlives and not self._is_taken_back(text, holder):
             return False
         uid = holder.pod_uid
         if uid and self._has_processes(uid) and not self._has_others(text, uid):
@@ -55,15 +55,20 @@ def marked(held: Mapping[str, Holder], outliving: Collection[str]) -> dict[str, 
     }
 
 
-def tenants_left(held: Mapping[str, Holder]) -> Iterator[Tenant]:
-    """List the containers that have such processes; of one that the kubelet never named, nobody knows the names."""
+def tenants_left(held: Mapping[str, Holder], listed: Collection[Tenant]) -> Iterator[Tenant]:
+    """
+    List the containers that have such processes, but for pods of whose name another one is *listed*.
+
+    Of a container that the kubelet never named nobody knows the names.
+    """
+    pods = {(one.namespace, one.pod) for one in listed}
     found: dict[str, dict[str, str]] = {}
     for text, one in held.items():
         if one.outlives and (name := one.known_name):
             found.setdefault(name, {})[text] = one.resource
     for name, of_it in found.items():
         names = name.split("/")
-        if len(names) == _NAMES:
+        if len(names) == _NAMES and (names[0], names[1]) not in pods:
             resources = {vgpu: resource for text, resource in of_it.items() if (vgpu := parsed(text))}
             vgpus = tuple(sorted(resources))
             yield Tenant(namespace=names[0], pod=names[1], container=names[2], vgpus=vgpus, resources=resources)

@@ -194,11 +194,11 @@ class Preparations:
         with self._changed:
             return self._claims.get(uid)
 
-    def still_used(self) -> tuple[Prepared, ...]:
-        """List what claims were given of whose pods processes are left, also those that are taken back."""
+    def still_used(self, but: Collection[tuple[str, str]]) -> tuple[Prepared, ...]:
+        """List what claims have, or had, of whose pods processes are left, *but* of those by namespace and name."""
         with self._changed:
             given = (*self._claims.values(), *(one.prepared for one in self._held_back))
-        return tuple(one for one in given if self._has_processes(one.pod_uid))
+        return tuple(one for one in given if (one.namespace, one.pod) not in but and self._has_processes(one.pod_uid))
 
     def unprepare(self, uid: str, *, hold_seconds: float = 0.0) -> bool:
         """

@@ -45,8 +45,8 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
 def _left(driver: "DraDriver", listed: Collection[_Held], names: Mapping[_Held, str]) -> Iterator[Tenant]:
     """List what has a device and is not *listed*; a claim has the number of a container in its pod, and no name."""
     pods = {(namespace, pod) for namespace, pod, _ in listed}
-    for prepared in driver.still_used():
+    for prepared in driver.still_used(pods):
         namespace, pod = prepared.namespace, prepared.pod
-        for device in prepared.devices if pod and (namespace, pod) not in pods else ():
+        for device in prepared.devices if pod else ():
             container = names.get((namespace, pod, device.name), device.request)
             yield Tenant(namespace=namespace, pod=pod, container=container, vgpus=(), devices=(device.name,))

@@ -40,6 +40,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     pod: int = 0  # the same number for what containers of one pod have, as far as that is known; otherwise 0
     call: int = 0  # number of the answer that it was last part of; 0 where an earlier plugin did not say it
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
+    outlives: bool = False  # whether the kubelet has taken it back, and processes of its pod are left
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -137,6 +138,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     pod: _Count = 0
     call: _Count = 0
     before_boot: bool = False
+    outlives: bool = False
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +185,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 pod=group.pod,
                 call=group.call,
                 before_boot=group.before_boot,
+                outlives=group.outlives,
             )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id, found.allocations, found.kubelet)
 
@@ -215,6 +218,7 @@ def parts(
             pod=one.pod,
             call=one.call,
             before_boot=one.before_boot,
+            outlives=one.outlives,
             indexes=tuple(sorted(found)),
         )
         for (gpu, one), found in indexes.items()

@@ -12,7 +12,9 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 HasProcesses = Callable[[str], bool | None]  # of a pod, by its UID; None where nobody knows
@@ -23,6 +25,10 @@ _CLASS: Final = re.compile(r"(?:.{1,200}-)?(?:burstable|besteffort)(?:\.slice)?"
 _UID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of a static pod; of any other
 _DEEPEST: Final = 6  # below the mount, that the cgroup of all pods is looked for; in a hierarchy of version 1 one more
 _MOST_LOOKED_AT: Final = 10_000  # of cgroups
+_SCAN_AGAIN_SECONDS: Final = 30.0  # for the cgroup of all pods, where it was not found
+# What says whether a cgroup or one within it has processes, in version 2 and in the hierarchy of pids of version 1. The
+# file of process IDs does not: it leaves out those that the reader's PID namespace does not have.
+_TELLING: Final = ("cgroup.events", "pids.current")
 _SLICE: Final = ".slice"
 
 
@@ -34,9 +40,11 @@ class PodCgroups:
     runtime can have its containers elsewhere, and the cgroups of pods be there and empty. Then nobody knows anything.
     """
 
-    def __init__(self, directory: Path, *, own_uid: str) -> None:
+    def __init__(self, directory: Path, *, own_uid: str, clock: Callable[[], float] = monotonic) -> None:
         self._directory = directory
         self._own_uid = own_uid
+        self._clock = clock
+        self._scanned_seconds = -inf
         self._parents: tuple[Path, ...] = ()  # in which there are cgroups of pods
 
     def has_processes(self, pod_uid: str) -> bool | None:
@@ -45,13 +53,16 @@ class PodCgroups:
             return None
         try:
             return self._looked_for(pod_uid) if self._sees_pods() else None
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def _sees_pods(self) -> bool:
         if self._looked_for(self._own_uid):
             return True
+        if self._clock() < self._scanned_seconds + _SCAN_AGAIN_SECONDS:
+            return False
         self._parents = tuple(_parents(self._directory))  # the kubelet may have another driver since
+        self._scanned_seconds = self._clock()
         return self._looked_for(self._own_uid)
 
     def _looked_for(self, pod_uid: str) -> bool:
@@ -67,9 +78,9 @@ class PodCgroups:
 
 
 def _parents(directory: Path) -> Iterator[Path]:
-    """Find the cgroups of all pods, and of their classes, in each hierarchy."""
+    """Find the cgroups of all pods, and of their classes, in each hierarchy that tells of processes."""
     for cgroup in islice(_cgroups(directory), _MOST_LOOKED_AT):
-        if _ALL_PODS.fullmatch(cgroup.name):
+        if _ALL_PODS.fullmatch(cgroup.name) and any((cgroup / name).exists() for name in _TELLING):
             yield cgroup
             yield from (one for one in _within(cgroup) if _CLASS.fullmatch(one.name))
 
@@ -90,11 +101,9 @@ def _within(cgroup: Path) -> list[Path]:
 
 
 def _has_processes(cgroup: Path) -> bool:
-    """Whether a process is in a cgroup, or in one within it; OSError where that cannot be seen."""
-    if (events := _read(cgroup / "cgroup.events")) is not None:  # version 2 counts for us
-        return "populated 1" in events.split("\n")
-    found = [Path(one) for one, _, _ in islice(os.walk(cgroup), _MOST_LOOKED_AT)]
-    return len(found) == _MOST_LOOKED_AT or any(_read(one / "cgroup.procs") for one in found)
+    """Whether a process is in a cgroup, or in one within it; OSError or ValueError where that cannot be seen."""
+    events, pids = (_read(cgroup / name) for name in _TELLING)
+    return int(pids or 0) > 0 if events is None else "populated 1" in events.split("\n")
 
 
 def _read(path: Path) -> str | None:

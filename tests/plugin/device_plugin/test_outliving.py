@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.outliving import tenants_left
+from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.device_manager import PluginCallError, UnexpectedAdmissionError
 from tests.plugin.device_plugin.forced_node import ForcedNode
 from tests.plugin.device_plugin.walk import ServiceAsPlugin
@@ -84,6 +88,43 @@ def test_neither_a_plugin_nor_a_kubelet_that_starts_gives_it_away(node: ForcedNo
         assert sorted(node.after(seconds).values()) == [1, 5]
     node.end_processes("default/a")
     assert sorted(node.after(150).values()) == [5, 10]
+
+
+def test_a_kubelet_that_does_not_list_who_has_what_gives_nothing_away_that_is_used(node: ForcedNode) -> None:
+    for name in ("a", "b"):
+        node.admit(name, 9)
+    node.after(5)
+    node.delete_by_force("default/a")
+    node.is_silent = True
+    with pytest.raises(UnexpectedAdmissionError, match=r"processes of default/a/main still use it"):
+        node.admit("c", 9)
+    node.end_processes("default/a")
+    node.is_silent = False
+    node.after(2)
+    node.admit("c", 9)
+    node.check()
+
+
+def test_a_plugin_that_starts_tells_the_kubelet_at_once_what_is_still_used(node: ForcedNode) -> None:
+    node.admit("a", 9)
+    node.admit("other", 5)
+    node.after(2)
+    node.delete_by_force("default/a")
+    node.after(2)
+    assert node.healthy() == 11
+    node.start_plugin()
+    for _ in range(40):
+        assert node.healthy() == 11
+        node.after(1)
+
+
+def test_of_two_pods_of_one_name_the_one_that_the_kubelet_lists_is_named() -> None:
+    vgpu = VGpuId("GPU-a", 0)
+    held = {str(vgpu): Holder(container="ns/web-0/main", since_seconds=0, outlives=True)}
+    next_one = Tenant(namespace="ns", pod="web-0", container="main", vgpus=(VGpuId("GPU-a", 1),))
+    other = Tenant(namespace="ns", pod="web-1", container="main", vgpus=(VGpuId("GPU-a", 1),))
+    assert not [*tenants_left(held, [next_one])]
+    assert [(one.name, one.vgpus) for one in tenants_left(held, [other])] == [("ns/web-0/main", (vgpu,))]
 
 
 def test_whoever_asks_who_is_there_is_told_of_it(node: ForcedNode) -> None:

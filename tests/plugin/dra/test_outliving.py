@@ -46,11 +46,11 @@ def test_what_is_held_back_is_free_once_no_process_is_left_and_not_before(here: 
         with pytest.raises(ClaimError, match=r"containers still run of ns/claim-old .* deleted by force"):
             prepare(on, "new", device(900, "GPU-0"))
         assert on.gpus() == {"GPU-0"}
-        assert [one.pod for one in on.still_used()] == ["pod-old"]
+        assert [one.pod for one in on.still_used(())] == ["pod-old"]
         prepare(on, "beside", device(100, "GPU-0"))
     here.left["old"] = False
     prepare(here.on, "new", device(900, "GPU-0"))
-    assert not here.on.still_used()
+    assert not here.on.still_used(())
 
 
 def test_where_it_is_not_seen_any_more_the_time_counts(here: Node) -> None:
@@ -96,7 +96,7 @@ def pod_of(claim: Object) -> str:
 
 
 def test_the_next_pod_starts_once_the_processes_have_ended_and_all_can_see_why_it_waits(node: DraNode) -> None:
-    cgroups = Tree(node.directory / "cgroups", "systemd", version=2)
+    cgroups = Tree(node.directory / "cgroups", "systemd")
     cgroups.has(OWN, processes=True)
     lists = node.directory / "kubelet"
     lists.mkdir()
@@ -119,7 +119,7 @@ def test_the_next_pod_starts_once_the_processes_have_ended_and_all_can_see_why_i
 
 
 def test_a_claim_whose_pod_has_no_process_any_more_is_free_at_once(node: DraNode) -> None:
-    Tree(node.directory / "cgroups", "systemd", version=2).has(OWN, processes=True)
+    Tree(node.directory / "cgroups", "systemd").has(OWN, processes=True)
     plugin = node.start("1xH200", devices=27, GPU_SHARE_POD_UID=OWN)
     old = node.schedule("old", share(900))
     node.run(old)

@@ -1,5 +1,6 @@
 """Who holds devices of DRA, also where the kubelet has forgotten the pod."""
 
+from collections.abc import Collection
 from typing import Any
 
 from plugin.dra.checkpoint import Prepared
@@ -14,8 +15,8 @@ class Driver:
     def __init__(self) -> None:
         self.left: list[Prepared] = []
 
-    def still_used(self) -> tuple[Prepared, ...]:
-        return tuple(self.left)
+    def still_used(self, but: Collection[tuple[str, str]]) -> tuple[Prepared, ...]:
+        return tuple(one for one in self.left if (one.namespace, one.pod) not in but)
 
     def parts_of(self, name: str) -> dict[str, int]:
         return {"GPU-0": 300} if name == GIVEN.name else {}

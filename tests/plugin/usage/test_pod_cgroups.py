@@ -24,34 +24,36 @@ LAYOUTS = {
 
 
 class Tree:
-    """The cgroups of a node, in a directory."""
+    """The cgroups of a node, in a directory: *kind* is v1, v2, or hybrid, which has both."""
 
-    def __init__(self, directory: Path, layout: str, *, version: int) -> None:
+    def __init__(self, directory: Path, layout: str, *, kind: str = "v2") -> None:
         self._all, self._pod, self._dash = LAYOUTS[layout]
-        self._hierarchies = [directory] if version == 2 else [directory / one for one in ("memory", "systemd")]
-        self._version = version
-        self.pods = PodCgroups(directory, own_uid=OWN)
+        self._v2 = {"v1": [], "v2": [directory], "hybrid": [directory / "unified"]}[kind]
+        self._v1 = [] if kind == "v2" else [directory / "memory", directory / "pids"]
+        self.now_seconds = 0.0
+        self.pods = PodCgroups(directory, own_uid=OWN, clock=lambda: self.now_seconds)
 
     def has(self, uid: str, *, processes: bool) -> list[Path]:
-        """Give a pod a cgroup, with one of a container that has a process or none."""
+        """Give a pod its cgroups, with processes or none; version 1 names none that are of other PID namespaces."""
         found = []
-        for hierarchy in self._hierarchies:
-            pod = hierarchy / self._all / self._pod.format(uid.replace("-", self._dash))
-            container = pod / f"cri-containerd-{'a' * 64}.scope"
-            container.mkdir(parents=True, exist_ok=True)
-            for cgroup in (pod, container):
-                is_in = processes and cgroup is container
-                (cgroup / "cgroup.procs").write_text("42\n" * is_in)
-                if self._version == 2:
+        for hierarchy in (*self._v1, *self._v2):
+            all_pods = hierarchy / self._all
+            pod = all_pods / self._pod.format(uid.replace("-", self._dash))
+            pod.mkdir(parents=True, exist_ok=True)
+            for cgroup in (all_pods, pod):
+                (cgroup / "cgroup.procs").write_text("")
+                if hierarchy in self._v2:
                     (cgroup / "cgroup.events").write_text(f"populated {int(processes)}\nfrozen 0\n")
+                elif hierarchy.name == "pids":
+                    (cgroup / "pids.current").write_text(f"{int(processes)}\n")
             found.append(pod)
         return found
 
 
-@pytest.fixture(params=[(layout, version) for layout in LAYOUTS for version in (1, 2)], ids=str)
+@pytest.fixture(params=[(layout, kind) for layout in LAYOUTS for kind in ("v1", "v2", "hybrid")], ids=str)
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Tree:
-    layout, version = request.param
-    made = Tree(tmp_path, layout, version=version)
+    layout, kind = request.param
+    made = Tree(tmp_path, layout, kind=kind)
     made.has(OWN, processes=True)
     return made
 
@@ -66,22 +68,11 @@ def test_a_pod_has_processes_as_long_as_its_cgroup_has(tree: Tree) -> None:
     assert tree.pods.has_processes(STATIC) is True
 
 
-def test_a_process_in_one_hierarchy_alone_is_one(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, "cgroupfs", version=1)
-    tree.has(OWN, processes=True)
-    first, second = tree.has(OTHER, processes=False)
-    for one in (first, second):
-        deep = one / "made/by/the/container/itself/kubepods/and/deeper"
-        deep.mkdir(parents=True)
-        (deep / "cgroup.procs").write_text("42\n")
-        assert tree.pods.has_processes(OTHER) is True
-        (deep / "cgroup.procs").write_text("")
-
-
 def test_where_the_own_pod_is_not_seen_nobody_knows_anything(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, "systemd", version=2)
+    tree = Tree(tmp_path, "systemd")
     tree.has(OTHER, processes=True)
     assert tree.pods.has_processes(OTHER) is None
+    tree.now_seconds += 31
     tree.has(OWN, processes=False)  # the runtime has its containers elsewhere
     assert tree.pods.has_processes(OTHER) is None
     assert PodCgroups(tmp_path / "none", own_uid=OWN).has_processes(OTHER) is None
@@ -89,29 +80,36 @@ def test_where_the_own_pod_is_not_seen_nobody_knows_anything(tmp_path: Path) -> 
 
 
 def test_another_driver_of_the_kubelet_is_noticed(tmp_path: Path) -> None:
-    before = Tree(tmp_path, "cgroupfs", version=2)
+    before = Tree(tmp_path, "cgroupfs")
     (own,) = before.has(OWN, processes=True)
     before.has(OTHER, processes=False)
     assert before.pods.has_processes(OTHER) is False
-    after = Tree(tmp_path, "systemd", version=2)
+    after = Tree(tmp_path, "systemd")
     own.rename(tmp_path / "gone")
+    before.now_seconds = 31
     assert before.pods.has_processes(OTHER) is None
     after.has(OWN, processes=True)
     after.has(OTHER, processes=True)
+    assert before.pods.has_processes(OTHER) is None, "it looks for them again half a minute later"
+    before.now_seconds = 62
     assert before.pods.has_processes(OTHER) is True
 
 
 @pytest.mark.parametrize("uid", ["", "..", "../../../etc", "A" + OTHER[1:], f"{OTHER}\n", "a" * 300, "\0", "*"])
 def test_what_is_no_uid_is_looked_for_nowhere(uid: str, tmp_path: Path) -> None:
-    tree = Tree(tmp_path, "cgroupfs", version=2)
+    tree = Tree(tmp_path, "cgroupfs")
     tree.has(OWN, processes=True)
     assert tree.pods.has_processes(uid) is None
 
 
 def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, "cgroupfs", version=2)
+    tree = Tree(tmp_path, "cgroupfs", kind="hybrid")
     tree.has(OWN, processes=True)
-    (pod,) = tree.has(OTHER, processes=True)
-    (pod / "cgroup.events").unlink()
-    (pod / "cgroup.events").mkdir()
+    _, by_pids, unified = tree.has(OTHER, processes=False)
+    (by_pids / "pids.current").write_text("many\n")
+    assert tree.pods.has_processes(OTHER) is None
+    (by_pids / "pids.current").write_text("0\n")
+    assert tree.pods.has_processes(OTHER) is False
+    (unified / "cgroup.events").unlink()
+    (unified / "cgroup.events").mkdir()
     assert tree.pods.has_processes(OTHER) is None
