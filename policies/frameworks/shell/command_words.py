@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
@@ -170,7 +172,7 @@ def _is_never_empty(ways: Ways) -> bool:
     return all(way and not way[0].startswith(UNREAD) for way in ways)  # what is unread may be nothing
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """What a command gets."""
 
     words: CommandWords
@@ -189,6 +191,8 @@ class Call(NamedTuple):
     def each(self, place: int) -> list["Call"]:
         """List what it is for each way in which a word becomes words at *place*."""
         return [
-            self._replace(words=self.words.certain(place, way), passed=self.passed.certain(place, way), is_own=False)
+            msgspec.structs.replace(
+                self, words=self.words.certain(place, way), passed=self.passed.certain(place, way), is_own=False
+            )
             for way in self.words.places[place]
         ]
