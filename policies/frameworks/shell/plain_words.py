@@ -81,7 +81,8 @@ def unread_options(text: str) -> Iterator[str]:
         return
     if _MAY_BE_OPTION.search(text):
         yield ""
-    for count, match in enumerate(_PART_UNREAD.finditer(text)):
+    end = text.rfind(UNREAD) + 2  # with its mark
+    for count, match in enumerate(_PART_UNREAD.finditer(text, 0, end)):
         if count == _MOST_UNREAD:
             yield ""  # more of them than in any real text, and each costs time: one may be anything
             return
