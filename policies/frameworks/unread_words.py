@@ -204,8 +204,8 @@ class UnreadWords(ShellCommands):
         for word, some in zip(command.words, ways, strict=True):
             is_written = written(word) is not None  # so that the text itself says what is set
             for way in some:
-                split = [one for one in way[1:] if not one.startswith(ANYTHING)]
-                named += split if is_written and not split else way
+                if not (is_written and all(one.startswith(ANYTHING) for one in way[1:])):
+                    named += way
         words = CommandWords.of(ways)
         passed = CommandWords.of(self._values.passed(command.words)) if command.passes else words
         return Call(words, named, passed, command.is_call, self._may_begin_later(command))

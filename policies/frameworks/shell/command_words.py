@@ -1,7 +1,7 @@
 """The words that a command may get: at each place one word, or any of several."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 import msgspec
@@ -38,7 +38,10 @@ class CommandWords:
         """Put words behind each other; one that becomes several words in one way takes as many places."""
         places: list[Ways] = []
         for ways in words:
-            places += [[(one,)] for one in ways[0]] if len(ways) == 1 else [ways]
+            if len(ways) == 1 and len(ways[0]) != 1:
+                places += [[(one,)] for one in ways[0]]
+            else:
+                places.append(ways)
         return cls(places)
 
     @property
@@ -125,10 +128,8 @@ class CommandWords:
         Together are all that are certain, and each that may follow one that *opens*.
         """
         run: list[str] = []
-        for place, ways in enumerate(self.places):
-            following = self.places[place + 1 : place + 2]
-            is_certain = len(ways) == 1 and not (following and len(following[0]) > 1 and opens(ways[0][0]))
-            if is_certain:
+        for place, (ways, following) in enumerate(pairwise([*self.places, []])):
+            if len(ways) == 1 and not (len(following) > 1 and opens(ways[0][0])):
                 run += ways[0]
                 continue
             if run:
