@@ -130,7 +130,7 @@ class Reader(RedirectionReader):
             now.within = self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
-        self._command = Command()
+            self._command = Command()
         self._begun = self._must_end = False
 
     def _token(self, sign: str) -> None:
@@ -142,7 +142,7 @@ class Reader(RedirectionReader):
         elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
             self._end(match[0])
             self._at = match.end()
-            if match[0] == "\n":
+            if match[0] == "\n" and self._here:
                 self._here_documents()
             elif match[0] in (";;", ";&", ";;&"):
                 self._patterns()
