@@ -165,7 +165,7 @@ def _as_items(begin: str, separator: str, value: str) -> str:
     if not (separator and begin.endswith(":") and begin[:-1] in listed):
         return listed
     # A bracket may end the list of another setting: it stays.
-    items = _name(begin).sub(lambda match: f"{match[1] if match[1] in '[]' else ''}{separator}{begin}", f"{separator}{listed}")
+    items = _name(begin).sub(lambda match: f"{match[1].strip(',:;')}{separator}{begin}", f"{separator}{listed}")
     return items.removeprefix(separator)
 
 
