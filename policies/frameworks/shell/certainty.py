@@ -50,7 +50,7 @@ class Certainty:
         if not (self._holds or self._listed):
             return False
         is_end = operator == "\n" and not nest and not (is_empty and self._is_joined)
-        if operator in ("&", ";") and not nest:
+        if self._listed and operator in ("&", ";") and not nest:
             self._end_list(is_aside=operator == "&")
         if is_empty:
             if operator != "\n":

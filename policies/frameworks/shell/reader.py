@@ -137,8 +137,6 @@ class Reader(RedirectionReader):
         text = self._text
         if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
             self._at = match.end()
-        elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
-            self._redirect(match)
         elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
             self._end(match[0])
             self._at = match.end()
@@ -146,6 +144,8 @@ class Reader(RedirectionReader):
                 self._here_documents()
             elif match[0] in (";;", ";&", ";;&"):
                 self._patterns()
+        elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
+            self._redirect(match)
         elif sign in "()" and not self._defined:
             self._parenthesis(sign)
         else:

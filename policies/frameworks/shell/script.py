@@ -108,8 +108,9 @@ class Command(msgspec.Struct):
     @property
     def is_empty(self) -> bool:
         """Whether nothing stands there."""
-        has_parts = self.words or self.sets or self.arrays or self.reads or self.beside
-        return not (has_parts or self.redirects or self.calculates or self.passes)
+        if self.words or self.sets or self.arrays or self.reads or self.beside:
+            return False
+        return not (self.redirects or self.calculates or self.passes)
 
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it
