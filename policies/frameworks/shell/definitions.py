@@ -45,15 +45,12 @@ class Definitions:
         """Say whether *command* calls a function of the text; *operator* stands behind it, and it in *nest* others."""
         is_call = bool(self.names) and not self._is_timed and command.program in self.names
         self._is_timed = False
-        if not self._defined:
-            self._go_on(operator, nest, is_empty=is_empty)
-        return is_call
-
-    def _go_on(self, operator: str, nest: int, *, is_empty: bool) -> None:
-        if is_empty and operator == "\n" and self._before in JOINING and not self._ended:
-            return
+        waits = is_empty and operator == "\n" and self._before in JOINING and not self._ended
+        if self._defined or waits:
+            return is_call
         if self._ended and operator in _ENDING:
             self.names.add(self._ended)
         else:
             self._is_first = self._is_outermost and operator == "\n" and not nest
         self._before, self._ended = operator, ""
+        return is_call

@@ -135,15 +135,15 @@ class Reader(RedirectionReader):
 
     def _token(self, sign: str) -> None:
         text = self._text
-        if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
+        if sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
+            self._end(operator := match[0])
             self._at = match.end()
-        elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
-            self._end(match[0])
-            self._at = match.end()
-            if match[0] == "\n" and self._here:
+            if operator == "\n" and self._here:
                 self._here_documents()
-            elif match[0] in (";;", ";&", ";;&"):
+            elif operator in (";;", ";&", ";;&"):
                 self._patterns()
+        elif sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
+            self._at = match.end()
         elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
             self._redirect(match)
         elif sign in "()" and not self._defined:

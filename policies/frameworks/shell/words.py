@@ -59,9 +59,10 @@ class WordReader(ExpansionReader):
             if sign in "$`":
                 parts += self._expansion()
             elif match := _PLAIN.match(text, self._at):
-                parts += [Literal(match[0], is_quoted=False)] if parts else self._at_home(match[0])
-                opens |= "{" in match[0] and match[0] != "{}"
-                separates |= "," in match[0] or ".." in match[0]
+                plain = match[0]
+                parts += [Literal(plain, is_quoted=False)] if parts else self._at_home(plain)
+                opens |= "{" in plain and plain != "{}"
+                separates |= "," in plain or ".." in plain
                 self._at = match.end()
             elif sign == "\\":
                 escaped = text[self._at + 1 : self._at + 2]
