@@ -138,7 +138,7 @@ class HostPathList(msgspec.Struct, frozen=True):
         is_listed = is_writable or path in self.readable
         if not is_listed and self.readable.isdisjoint(above) and self.writable.isdisjoint(above):
             return "unlisted"  # whoever may write there: that is no matter of this policy's pods
-        if self.written_above(path):
+        if not self.written.isdisjoint(above):
             return "in a writable path"
         return "writable" if is_writable else "read-only"
 

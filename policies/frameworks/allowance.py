@@ -60,7 +60,16 @@ class Allowance:
             DeniedError: If there are more than in any real pod.
         """
         self._settings -= 1
-        if self._settings < 0:
+        self.check_settings(MOST_SETTINGS - self._settings)
+
+    def check_settings(self, settings: int) -> None:
+        """
+        Look at how many *settings* there may be, before each of them is looked at.
+
+        Raises:
+            DeniedError: If they are more than in any real pod.
+        """
+        if settings > MOST_SETTINGS:
             what = f"The pod makes memory settings of frameworks more than {MOST_SETTINGS} times"
             raise DeniedError("PodTooLarge", what, "Make each of them once")
 

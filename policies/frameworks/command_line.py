@@ -159,18 +159,20 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
             break
         at += 1
         operands, has_options = 1 if wrapper in _OPERANDS else 0, True
+        text_options = _TEXT_OPTIONS.get(wrapper, ())
         while at < end:
             word = words[at]
-            if has_options and word.startswith(_TEXT_OPTIONS.get(wrapper, ())):
-                return at, True
-            if has_options and word == "--":
-                at, has_options = at + 1, False
-            elif has_options and word.startswith("-"):
+            if has_options and word.startswith("-"):
+                if word.startswith(text_options):
+                    return at, True
+                has_options = word != "--"
                 at += 2 if word in takes else 1
-            elif operands and not _ASSIGNMENT.match(word):
+            elif "=" in word and _ASSIGNMENT.match(word):
+                at += 1
+            elif operands:
                 operands -= 1
                 at += 1
-            elif _ASSIGNMENT.match(word) or word[:1].isdigit():
+            elif word[:1].isdigit():
                 at += 1
             else:
                 break

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
 from policies.frameworks.image_glob import ImageGlob, image_glob
-from policies.frameworks.option_pattern import Names
+from policies.frameworks.option_pattern import Names, Words
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.tools import runs_another, tool
 from policies.frameworks.taken_variables import KEYWORDS
@@ -24,7 +24,8 @@ _MOST_BEFORE = 32  # words of a command line that are looked at for what starts 
 _MOST_TEXTS = 4  # of a command line that mention a program
 _MOST_MENTIONS = 4  # of a program in one text
 _LONGEST_BEFORE = 96  # characters in front of it
-_ENDS_WORD = frozenset(" \t\n;&|()`'\"")
+_BEHIND_WORD = " \t\n;&|()`'\""
+_ENDS_WORD = frozenset(_BEHIND_WORD)
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
 _WORD_BACKWARDS = re.compile(rf"\s+([^{_BEFORE_WORD}]*)")
 _ANYWHERE = ("", "python")  # the word in front of a program of one word, and what options of its own may stand behind
@@ -71,7 +72,9 @@ class Catalogue:
             by_front.setdefault(_word_in_front(f"{front} "), []).append(
                 _Ranked(rank, front.partition(" ")[0], program, framework)
             )
-        self._last_words = Names(self._by_last_word)
+        every = chain.from_iterable(chain.from_iterable(one.values()) for one in self._by_last_word.values())
+        self._beginnings = Names({one.first or one.program for one in every})
+        self._last_words = Words(self._by_last_word, before=_BEFORE_WORD, behind=_BEHIND_WORD)
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
@@ -111,9 +114,11 @@ class Catalogue:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
+        if not self._beginnings.any_in(together):  # as in most texts
+            return None
         mentioned = (
             (ranked, before)
-            for last in self._last_words.places_in(together)  # many end in the same word, such as `serve`
+            for last in self._last_words.found_in(together)  # many end in the same word, such as `serve`
             for before in _mentions(last, texts)
             for front in {_word_in_front(before), *_ANYWHERE}
             for ranked in self._by_last_word[last].get(front, ())

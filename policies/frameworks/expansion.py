@@ -30,12 +30,16 @@ _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_found", "_prefixes", "_texts", "_told", "_values", "copy", "work")
+    __slots__ = (
+        *("_allowance", "_container", "_found", "_prefixes", "_texts", "_told", "_values"),
+        *("check_settings", "copy", "work"),
+    )
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
         self.work, self.copy = allowance.work, allowance.copy  # of shells' texts
+        self.check_settings = allowance.check_settings
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []

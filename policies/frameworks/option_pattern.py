@@ -1,4 +1,4 @@
-"""What finds any of many options or names in a text, at a cost that hardly grows with their number."""
+"""What finds any of many options, names or words in a text, at a cost that hardly grows with their number."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,6 +55,24 @@ class Names:
                 if text.startswith(other, at + offset):
                     found.setdefault(other, []).append(at + offset)
         return {one: _apart(found[one], len(one)) for one in self._names if one in found} if found else {}
+
+
+class Words:
+    """Finds which of many words stand in a text by themselves."""
+
+    def __init__(self, words: Iterable[str], *, before: str, behind: str) -> None:
+        """Find those of *words* between signs of the two classes, or where the text begins or ends."""
+        signs = re.compile(f"[{before}{behind}]")
+        every = tuple(words)
+        self._with_signs = [one for one in every if signs.search(one)]  # of which one may begin in another
+        tree = _tree({one: len(one) for one in every if one not in self._with_signs})
+        # The sign comes first, because in most texts fewer of them stand than letters with which one of many begins.
+        self._pattern = re.compile(rf"[{before}](?=({_choice(tree, re.escape) or '(?!)'})(?:[{behind}]|\Z))")
+
+    def found_in(self, text: str) -> set[str]:
+        """Return those that stand in a text; one in which such a sign stands, wherever it does."""
+        found = {match[1] for match in self._pattern.finditer(f"\n{text}")}
+        return found.union([one for one in self._with_signs if one in text])
 
 
 def _places(name: str, text: str) -> list[int]:

@@ -165,12 +165,13 @@ def _as_items(begin: str, separator: str, value: str) -> str:
     if not (separator and begin.endswith(":") and begin[:-1] in listed):
         return listed
     # A bracket may end the list of another setting: it stays.
-    return _name(begin).sub(lambda match: f"{match[2] or ''}{separator if match[1] else ''}{begin}", listed)
+    items = _name(begin).sub(lambda match: f"{match[1].strip(',:;')}{separator}{begin}", f"{separator}{listed}")
+    return items.removeprefix(separator)
 
 
 @cache
 def _name(begin: str) -> re.Pattern[str]:
-    return re.compile(rf"(^|[,:;]|([\[\]])){re.escape(begin[:-1])}[{_SIGNS}]++")
+    return re.compile(rf"([{_SIGNS}]){re.escape(begin[:-1])}[{_SIGNS}]++")
 
 
 def _spelling(setting: Setting) -> Spelling:

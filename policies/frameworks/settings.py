@@ -131,8 +131,11 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        may_name_variable = self._in_all_names in text  # most values have none, and names are many
-        return self.in_text.search(text) is not None or (may_name_variable and self._in_texts.any_in(text))
+        return self.in_text.search(text) is not None or self.names_variable(text)
+
+    def names_variable(self, text: str) -> bool:
+        """Whether the name of a variable stands in *text*."""
+        return self._in_all_names in text and self._in_texts.any_in(text)  # most have none, and names are many
 
     def variables_in(self, text: str) -> dict[str, list[int]]:
         """Return where each of the variables that *text* names stands in it."""
@@ -146,7 +149,7 @@ class SettingIndex:
             return False
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False
-        if self.in_text.search(word) or any(name in word for name in self.variables):
+        if self.has_setting(word):
             return False
         if self.variable(word.partition("=")[0]) in self.variables:
             return False

@@ -147,8 +147,9 @@ class ShellCommands(ShellTaking):
 
     def _may_begin_later(self, command: Command) -> bool:
         """Whether its program may be a later one of the words that it seems to begin with."""
-        has_all = any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
-        return self._values.shifts and has_all and not self._tool(command.program)
+        if not self._values.shifts or self._tool(command.program):
+            return False
+        return any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
 
     def _set_by(self, line: list[str], uncertain: list[str]) -> None:
         """Take note of the variables that a built-in command sets."""

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from typing import Final
 
-from policies.frameworks.allowance import CHARACTERS_OF_STEP, MOST_SETTINGS
+from policies.frameworks.allowance import CHARACTERS_OF_STEP
 from policies.frameworks.command_line import SHELLS, unwrapped
 from policies.frameworks.expansion import Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
@@ -88,10 +88,11 @@ class ShellTaking(ShellCalls):
         for taking in commands_taking(plain, self._of_container.work):
             self._takes(taking)
         named = self._index.variables_in(plain)
+        self._of_container.check_settings(sum(map(len, named.values())))  # each would be looked at to the value's end
         for name, value in set_in_unread(plain, named, self._index.lists):
             self._set_list(name, value)
         every = ((at, at + len(name)) for name, places in named.items() for at in places)
-        if any(is_set_otherwise(plain, *one) for one in islice(every, MOST_SETTINGS)):  # of more the pod is denied
+        if any(is_set_otherwise(plain, *one) for one in every):
             self._find("")
 
     def _take_in_texts(self, words: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import dropwhile, pairwise
+from itertools import chain, dropwhile, pairwise
 from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import unwrapped
@@ -56,6 +56,12 @@ _NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv")
 # Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
 _IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?=[\s'\"\\])", re.ASCII) for one in _NAMES}
 _IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/]{one})(?!\S)") for one in _NAMES}
+# Those in which another one stands are looked for where that is: `su` in `sudo`, `set` in `unset`.
+_SHORTEST: Final = {
+    short: [one for one in _NAMES if short in one]
+    for short in _NAMES
+    if not any(other in short for other in _NAMES if other != short)
+}
 
 
 def may_take(words: Sequence[str]) -> bool:
@@ -74,7 +80,8 @@ def _may_take_in(plain: str) -> bool:
 
 def _has_one_of(patterns: Mapping[str, re.Pattern[str]], text: str) -> bool:
     # In a text of many characters a pattern alone takes ten times as long to find nothing.
-    return any(one in text and pattern.search(text) is not None for one, pattern in patterns.items())
+    found = chain.from_iterable(names for short, names in _SHORTEST.items() if short in text)
+    return any(one in text and patterns[one].search(text) is not None for one in found)
 
 
 def is_taking_program(word: str) -> bool:

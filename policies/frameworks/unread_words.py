@@ -48,9 +48,8 @@ class UnreadWords(ShellCommands):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        is_looked_at = names_taking(together) or any(
-            sign in together for sign in chain(_LOOKED_AT, self._index.variables)
-        )
+        is_looked_at = any(sign in together for sign in _LOOKED_AT) or self._index.names_variable(together)
+        is_looked_at = is_looked_at or names_taking(together)
         if not is_looked_at and not (self._index.in_text.search(together) and any(" " in one for one in words)):
             return
         if not is_command:
@@ -205,8 +204,8 @@ class UnreadWords(ShellCommands):
         for word, some in zip(command.words, ways, strict=True):
             is_written = written(word) is not None  # so that the text itself says what is set
             for way in some:
-                split = [one for one in way[1:] if not one.startswith(ANYTHING)]
-                named += split if is_written and not split else way
+                if not (is_written and all(one.startswith(ANYTHING) for one in way[1:])):
+                    named += way
         words = CommandWords.of(ways)
         passed = CommandWords.of(self._values.passed(command.words)) if command.passes else words
         return Call(words, named, passed, command.is_call, self._may_begin_later(command))

@@ -102,7 +102,7 @@ def shell_texts(size: int) -> Iterator[Worst]:
         "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
         "-z`", "-z{", "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
         ";", "a;", "'a'", "$(a) ", "`a`", "${A:-x}", "A=1 ", "export A=1;", "eval a;", "sh -c a;", "$((1))", "(",
-        "<<E\nE\n", "[[ a ]] ", "a=(b);", "#\n", "$'\\055'", "{a,b} ", ">a ", "${A:-", "x() { a; };",
+        "<<E\nE\n", "[[ a ]] ", "a=(b);", "#\n", "$'\\055'", "{a,b} ", ">a ", "${A:-", "x() { a; };", "; ", "\n", "$1",
         "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
     ):  # fmt: skip
         text = f"$A;{filled(unit, size)}"

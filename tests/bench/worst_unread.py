@@ -21,9 +21,9 @@ _EVERY = {
 def unread(size: int) -> Iterator[Worst]:
     """Yield pods of about *size* bytes."""
     for names, lists in _EVERY.items():
-        for unit in ("`", "`a", "s", "set ", "env -u ", "a:", ";", "setenv A b "):
+        for unit in ("`", "`a", "s", "set ", "env -u ", "a:", ";", "setenv A b ", "PYTORCH_ALLOC_CONF="):
             text = f"{lists} {unit * (size // len(unit))}"
-            for shell in (["fish", "-c", text], ["sh", "-c", f"{text}\r"], ["x", text]):
+            for shell in (["fish", "-c", text], ["sh", "-c", f"{text}\r"], ["x", text], ["env", "-S", text]):
                 yield f"{shell[0]} of lists {names}before {unit!a}", pod("0.2", container(command=shell))
         long = [{"name": "A", "value": "`a" * 1000}]
         text = f"IFS $B {lists} {'$(A)' * (MOST_EXPANDED // 2000 - 1)}{'`a' * (size // 2)}\\\n"

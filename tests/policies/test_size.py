@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policies.denial import MOST_CHANGES
+from policies.denial import MOST_CHANGES, DeniedError
 from policies.frameworks.allowance import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
 from policies.size import (
     LONGEST_TEXT,
@@ -20,6 +20,7 @@ from policies.size import (
     MOST_VOLUMES,
     MOST_WORDS,
 )
+from tests.policies.frameworks.recorder import looked_at
 from tests.policies.pods import container, denied, granted, limited, mutated, only_container, pod, policies, untouched
 
 WIDE = policies("share: {maximum: '16', podMaximum: '16'}\nenvironment: {envFrom: allow}", "vgpusPerGpu: 60")
@@ -159,6 +160,12 @@ def test_settings_within_the_share_are_counted_as_well(of: Callable[[int], dict[
     few = of(MOST_SETTINGS // 4)
     granted(_each(few, 4))
     assert denied(_each(few, 5)).code == "PodTooLarge"
+
+
+def test_a_text_that_is_not_read_is_denied_for_its_settings_before_each_is_looked_at() -> None:
+    looked_at(["fish", "-c", "PYTORCH_ALLOC_CONF=" * MOST_SETTINGS])
+    with pytest.raises(DeniedError, match=f"more than {MOST_SETTINGS} times"):
+        looked_at(["fish", "-c", "PYTORCH_ALLOC_CONF=" * (MOST_SETTINGS + 1)])
 
 
 def _each(of: dict[str, Any], count: int) -> dict[str, Any]:

@@ -49,14 +49,15 @@ class Certainty:
         """
         if not (self._holds or self._listed):
             return False
-        is_end = operator == "\n" and not nest and not (is_empty and self._is_joined)
-        if operator in ("&", ";") and not nest:
+        if self._listed and operator in ("&", ";") and not nest:
             self._end_list(is_aside=operator == "&")
         if is_empty:
             if operator != "\n":
                 self._before = operator
-            self._is_doubtful &= not is_end
+            elif not (nest or self._is_joined):
+                self._is_doubtful = False
             return False
+        is_end = operator == "\n" and not nest
         self._is_joined = operator in JOINING
         is_run = not nest and self._before not in JOINING and operator not in _ASIDE
         changes = _changes(command)

@@ -1,8 +1,10 @@
 """The words that a command may get: at each place one word, or any of several."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Final, NamedTuple
+from itertools import islice, pairwise
+from typing import Final
+
+import msgspec
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
@@ -36,7 +38,10 @@ class CommandWords:
         """Put words behind each other; one that becomes several words in one way takes as many places."""
         places: list[Ways] = []
         for ways in words:
-            places += [[(one,)] for one in ways[0]] if len(ways) == 1 else [ways]
+            if len(ways) == 1 and len(ways[0]) != 1:
+                places += [[(one,)] for one in ways[0]]
+            else:
+                places.append(ways)
         return cls(places)
 
     @property
@@ -123,10 +128,8 @@ class CommandWords:
         Together are all that are certain, and each that may follow one that *opens*.
         """
         run: list[str] = []
-        for place, ways in enumerate(self.places):
-            following = self.places[place + 1 : place + 2]
-            is_certain = len(ways) == 1 and not (following and len(following[0]) > 1 and opens(ways[0][0]))
-            if is_certain:
+        for place, (ways, following) in enumerate(pairwise([*self.places, []])):
+            if len(ways) == 1 and not (len(following) > 1 and opens(ways[0][0])):
                 run += ways[0]
                 continue
             if run:
@@ -170,7 +173,7 @@ def _is_never_empty(ways: Ways) -> bool:
     return all(way and not way[0].startswith(UNREAD) for way in ways)  # what is unread may be nothing
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """What a command gets."""
 
     words: CommandWords
@@ -189,6 +192,8 @@ class Call(NamedTuple):
     def each(self, place: int) -> list["Call"]:
         """List what it is for each way in which a word becomes words at *place*."""
         return [
-            self._replace(words=self.words.certain(place, way), passed=self.passed.certain(place, way), is_own=False)
+            msgspec.structs.replace(
+                self, words=self.words.certain(place, way), passed=self.passed.certain(place, way), is_own=False
+            )
             for way in self.words.places[place]
         ]

@@ -8,7 +8,7 @@ the next one. What stands behind them in the text is run after them, and somebod
 import re
 from typing import Final
 
-from policies.frameworks.shell.script import JOINING, Command, Literal
+from policies.frameworks.shell.script import JOINING, Command
 
 _ENDING: Final = frozenset({"\n", ";", ""})
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # that every shell takes for a function
@@ -43,18 +43,14 @@ class Definitions:
 
     def follow(self, command: Command, operator: str, nest: int, *, is_empty: bool) -> bool:
         """Say whether *command* calls a function of the text; *operator* stands behind it, and it in *nest* others."""
-        first = command.words[0] if command.words else ()
-        is_call = len(first) == 1 and isinstance(first[0], Literal) and first[0].text in self.names
-        is_call, self._is_timed = is_call and not self._is_timed, False
-        if not self._defined:
-            self._go_on(operator, nest, is_empty=is_empty)
-        return is_call
-
-    def _go_on(self, operator: str, nest: int, *, is_empty: bool) -> None:
-        if is_empty and operator == "\n" and self._before in JOINING and not self._ended:
-            return
+        is_call = bool(self.names) and not self._is_timed and command.program in self.names
+        self._is_timed = False
+        waits = is_empty and operator == "\n" and self._before in JOINING and not self._ended
+        if self._defined or waits:
+            return is_call
         if self._ended and operator in _ENDING:
             self.names.add(self._ended)
         else:
             self._is_first = self._is_outermost and operator == "\n" and not nest
         self._before, self._ended = operator, ""
+        return is_call

@@ -53,6 +53,18 @@ class ExpansionReader(QuoteReader):
 
     def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         """Read what begins with a dollar or a backquote."""
+        match = _PARAMETER.match(self._text, self._at)
+        if match is None:
+            return self._substitution(is_quoted=is_quoted)
+        self._at = match.end()
+        if self._text.startswith(UNREAD, self._at):  # its name may go on
+            raise UnreadableError
+        if match[1]:
+            return [Reference(match[1], is_quoted)]
+        return self._given("", match[2], is_quoted=is_quoted) if match[2] else [_OF_SHELL]
+
+    def _substitution(self, *, is_quoted: bool) -> list[Part]:
+        """Read what is no parameter alone: commands, arithmetic, braces, and a dollar that is one."""
         text, at = self._text, self._at
         if text[at] == "`":
             return [Output(self._backquoted(is_quoted=is_quoted), is_quoted)]
@@ -63,21 +75,13 @@ class ExpansionReader(QuoteReader):
             return [Output(self._inside(), is_quoted)]
         if text.startswith("${", at):
             return self._braced(is_quoted=is_quoted)
-        match = _PARAMETER.match(text, at)
-        if match is None:
-            if self._is_bash and not is_quoted and text.startswith("$'", at):
-                return [Literal(self._escapes())]
-            is_of_bash = not is_quoted and text.startswith(("$'", '$"'), at)
-            if is_of_bash or text.startswith(("$[", f"${UNREAD}"), at):
-                raise UnreadableError  # of these bash makes what dash does not
-            self._at += 1
-            return [Literal("$") if is_quoted else DOLLAR]
-        self._at = match.end()
-        if text.startswith(UNREAD, self._at):  # its name may go on
-            raise UnreadableError
-        if match[1]:
-            return [Reference(match[1], is_quoted)]
-        return self._given("", match[2], is_quoted=is_quoted) if match[2] else [_OF_SHELL]
+        if self._is_bash and not is_quoted and text.startswith("$'", at):
+            return [Literal(self._escapes())]
+        is_of_bash = not is_quoted and text.startswith(("$'", '$"'), at)
+        if is_of_bash or text.startswith(("$[", f"${UNREAD}"), at):
+            raise UnreadableError  # of these bash makes what dash does not
+        self._at += 1
+        return [Literal("$") if is_quoted else DOLLAR]
 
     def _calculated(self, *, is_quoted: bool) -> list[Part]:
         """Read arithmetic, or commands of which the first stands in parentheses, once: others may stand in them."""

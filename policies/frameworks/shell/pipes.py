@@ -23,11 +23,11 @@ class Pipes:
         Returns whether more may read than that one command: all of a loop, say.
         """
         command.is_piped = operator in _PIPES
-        waits = self._nest >= 0 and is_empty and nest == self._nest and operator == "\n"
         command.reads_pipe = self._nest == nest and not is_empty
-        is_of_more = self._nest >= 0 and not (waits or command.reads_pipe)
-        if not waits:
-            self._nest = nest if command.is_piped else -1
+        is_of_more = self._nest >= 0 and not command.reads_pipe
+        if is_empty and operator == "\n" and nest == self._nest:  # the one that reads stands in a later line
+            return False
+        self._nest = nest if command.is_piped else -1
         return is_of_more
 
 

@@ -36,7 +36,7 @@ _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lin
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
 _SPACED = str.maketrans("()}[]{", " " * 5 + UNREAD, "'\"\\")
 _BRACES = re.compile(r"\{[^\s{}]*+\}")
-_OF_OTHERS = frozenset("(\\!^")
+_OF_OTHERS: Final = "(\\!^"
 # An option whose name is partly unread, and a word that begins with what may be an option.
 _PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03\x08]?)")
 _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f;&|<>]\x00\x01)")
@@ -72,7 +72,7 @@ def has_braces(text: str) -> bool:
 
 def has_escapes(text: str) -> bool:
     r"""Whether a shell that is not POSIX may make something else of a word: fish of `\x2d`, csh of `!`."""
-    return not _OF_OTHERS.isdisjoint(text)
+    return any(sign in text for sign in _OF_OTHERS)
 
 
 def unread_options(text: str) -> Iterator[str]:
@@ -81,7 +81,8 @@ def unread_options(text: str) -> Iterator[str]:
         return
     if _MAY_BE_OPTION.search(text):
         yield ""
-    for count, match in enumerate(_PART_UNREAD.finditer(text)):
+    end = text.rfind(UNREAD) + 2  # with its mark
+    for count, match in enumerate(_PART_UNREAD.finditer(text, 0, end)):
         if count == _MOST_UNREAD:
             yield ""  # more of them than in any real text, and each costs time: one may be anything
             return

@@ -130,22 +130,22 @@ class Reader(RedirectionReader):
             now.within = self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
-        self._command = Command()
+            self._command = Command()
         self._begun = self._must_end = False
 
     def _token(self, sign: str) -> None:
         text = self._text
-        if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
+        if sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
+            self._end(operator := match[0])
+            self._at = match.end()
+            if operator == "\n" and self._here:
+                self._here_documents()
+            elif operator in (";;", ";&", ";;&"):
+                self._patterns()
+        elif sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
             self._at = match.end()
         elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
             self._redirect(match)
-        elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
-            self._end(match[0])
-            self._at = match.end()
-            if match[0] == "\n":
-                self._here_documents()
-            elif match[0] in (";;", ";&", ";;&"):
-                self._patterns()
         elif sign in "()" and not self._defined:
             self._parenthesis(sign)
         else:

@@ -7,6 +7,8 @@ from policies.frameworks.expansion import ANYTHING
 
 REST: Final = "\0\4"  # words that the variable which is set holds already
 SPACE: Final = re.compile(r"[ \t\n]+")
+_SPACES = re.compile(r" [ \t\n]++|[\t\n][ \t\n]*+")  # that are not one already
+_IN_WORD = re.compile(f"{REST}(?:(?<=[^ ]{REST})|(?=[^ ]))")
 _QUOTING = re.compile(r"[\"'\\$`]")
 
 
@@ -14,7 +16,7 @@ def without_joined_rest(value: str) -> str:
     """Return a value in which what a variable holds already is anything, unless it is whole words there, too."""
     if REST not in value:
         return value
-    return " ".join([one if one == REST else one.replace(REST, ANYTHING) for one in SPACE.split(value)])
+    return _IN_WORD.sub(ANYTHING, _SPACES.sub(" ", value))
 
 
 def is_made_up(text: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import msgspec
 
 ALL: str = "["  # behind a name: all elements of an array
 POSITIONAL: str = "@"  # the name of the words that a text, a function or `set` is given
@@ -12,14 +13,14 @@ ZERO: str = "0"  # the name of the one before them
 JOINING = frozenset({"&&", "||", "|", "|&"})  # two commands: the second may stand in a later line, and may not be run
 
 
-class Literal(NamedTuple):
+class Literal(msgspec.Struct, frozen=True, gc=False):
     """What stands there itself."""
 
     text: str
     is_quoted: bool = True
 
 
-class Reference(NamedTuple):
+class Reference(msgspec.Struct, frozen=True, gc=False):
     """`$NAME`, or `${NAME:-operand}`."""
 
     name: str
@@ -30,14 +31,14 @@ class Reference(NamedTuple):
     place: int = 0  # of $1 and the like, from 1
 
 
-class Output(NamedTuple):
+class Output(msgspec.Struct, frozen=True, gc=False):
     """`$(command)`: what the commands write."""
 
     script: Script
     is_quoted: bool
 
 
-class Number(NamedTuple):
+class Number(msgspec.Struct, frozen=True, gc=False):
     """`$((expression))`."""
 
     is_quoted: bool = True
@@ -47,7 +48,7 @@ Part = Literal | Reference | Output | Number
 Word = tuple[Part, ...]
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """`NAME=value`, or `for NAME in value`."""
 
     name: str
@@ -56,7 +57,7 @@ class Assignment(NamedTuple):
     is_each: bool = False  # every word that the value becomes
 
 
-class Elements(NamedTuple):
+class Elements(msgspec.Struct, frozen=True, gc=False):
     """`NAME=(words)`, or one of them in `NAME[0]=word`."""
 
     name: str
@@ -65,22 +66,21 @@ class Elements(NamedTuple):
     has_index: bool = False  # so that it may stand in another's place
 
 
-class Here(NamedTuple):
+class Here(msgspec.Struct, frozen=True, gc=False):
     """What a command reads: a here-document, or a word behind `<<<`."""
 
     body: Word
     is_quoted: bool  # nothing in it is expanded
 
 
-@dataclass(slots=True)
-class Command:
+class Command(msgspec.Struct):
     """A simple command, or assignments without one."""
 
-    words: list[Word] = field(default_factory=list)
-    sets: list[Assignment] = field(default_factory=list)
-    arrays: list[Elements] = field(default_factory=list)
-    reads: list[Here] = field(default_factory=list)
-    beside: list[Word] = field(default_factory=list)  # words that it does not get: paths, patterns, tests
+    words: list[Word] = []
+    sets: list[Assignment] = []
+    arrays: list[Elements] = []
+    reads: list[Here] = []
+    beside: list[Word] = []  # words that it does not get: paths, patterns, tests
     passes: bool = False  # words that its text or function is given
     within: str = ""  # the function in whose body it stands
     redirects: bool = False
@@ -108,8 +108,9 @@ class Command:
     @property
     def is_empty(self) -> bool:
         """Whether nothing stands there."""
-        has_parts = self.words or self.sets or self.arrays or self.reads or self.beside
-        return not (has_parts or self.redirects or self.calculates or self.passes)
+        if self.words or self.sets or self.arrays or self.reads or self.beside:
+            return False
+        return not (self.redirects or self.calculates or self.passes)
 
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it

@@ -71,7 +71,7 @@ def assigns_in_index(text: str) -> bool:
 
 def may_refer(text: str) -> bool:
     """Whether what is not read in a text may refer to a variable: a value does not, unless it ends a reference."""
-    return _MAY_REFER.search(text) is not None
+    return UNREAD in text and _MAY_REFER.search(text) is not None
 
 
 def computes(text: str) -> bool:

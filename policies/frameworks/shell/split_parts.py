@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.rest import SPACE
@@ -16,7 +18,7 @@ _MOST_BLANKS: Final = 8 * MOST_PIECES  # between them
 def key_of(part: Part, place: int) -> tuple[Part, int]:
     """Tell the values of a word apart: those of one variable, wherever it stands, are the same."""
     if isinstance(part, Reference) and not part.operator and not part.name.endswith((ALL, POSITIONAL)):
-        return part._replace(is_quoted=False), 0
+        return msgspec.structs.replace(part, is_quoted=False), 0
     return part, place
 
 

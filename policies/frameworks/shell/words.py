@@ -56,10 +56,13 @@ class WordReader(ExpansionReader):
             sign = text[self._at]
             if sign in _BEHIND_WORD:
                 break
-            if match := _PLAIN.match(text, self._at):
-                parts += [Literal(match[0], is_quoted=False)] if parts else self._at_home(match[0])
-                opens |= "{" in match[0] and match[0] != "{}"
-                separates |= "," in match[0] or ".." in match[0]
+            if sign in "$`":
+                parts += self._expansion()
+            elif match := _PLAIN.match(text, self._at):
+                plain = match[0]
+                parts += [Literal(plain, is_quoted=False)] if parts else self._at_home(plain)
+                opens |= "{" in plain and plain != "{}"
+                separates |= "," in plain or ".." in plain
                 self._at = match.end()
             elif sign == "\\":
                 escaped = text[self._at + 1 : self._at + 2]
@@ -71,10 +74,8 @@ class WordReader(ExpansionReader):
                     raise UnreadableError
                 parts.append(Literal(text[self._at + 1 : end]))
                 self._at = end + 1
-            elif sign == '"':
-                parts += self._in_double_quotes()
             else:
-                parts += self._expansion()
+                parts += self._in_double_quotes()
         if self._at > begin and text.startswith(_SUBSTITUTION, self._at):  # of its file bash makes one word with these
             raise UnreadableError
         if DOLLAR in parts and not all(isinstance(one, Literal) for one in parts):  # bash splits no value beside it

@@ -227,3 +227,17 @@ def test_a_list_of_divisions_is_granted_without_a_word(value: str, by: Any) -> N
 def test_the_share_stands_behind_no_item_of_spaces_alone(value: str, joined: str, by: Any) -> None:
     after = only_container(mutated(in_env(value), by))
     assert [one["value"] for one in after["env"] if one["name"] == C] == [joined]
+
+
+@pytest.mark.parametrize(
+    ("value", "lowered"),
+    [
+        (f"a:[512:2]{M}0.9", f"a:[512:2],{M}0.2"),
+        (f"a:1:{M}0.9", f"a:1,{M}0.2"),
+        (f";{M}0.9", f",{M}0.2"),
+        (f"{M}:0.9", f"{M}0.2"),
+    ],
+)
+def test_a_setting_behind_any_sign_is_lowered_and_a_bracket_before_it_stays(value: str, lowered: str) -> None:
+    after = only_container(mutated(in_env(value), MPS))
+    assert [one["value"] for one in after["env"] if one["name"] == C] == [lowered]

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.errors import PolicyError
-from policies.frameworks.option_pattern import Names, in_text
+from policies.frameworks.option_pattern import Names, Words, in_text
 from policies.frameworks.settings import SettingIndex
 from policies.reading.store import load
 from tests.policies.pods import policies
@@ -70,6 +70,21 @@ def test_names_are_found_in_a_text_wherever_they_stand(names: list[str], text: s
         assert list(found) == [name for name in names if name in text]
         for name, places in found.items():
             assert places == [match.start() for match in re.finditer(re.escape(name), text)]
+
+
+@given(
+    st.lists(NAMES | st.text(alphabet="ab/;.", min_size=1, max_size=3), unique=True),
+    st.text(alphabet="ab1-/;.{ ", max_size=16),
+)
+@example(["a", "ab", "b"], "ab;a/b")
+@example(["a;b", "a", "b"], "/a;b")
+@example([], " ")
+def test_words_are_found_where_they_stand_by_themselves(words: list[str], text: str) -> None:
+    found = Words(words, before=r"\s;/{", behind=r"\s;").found_in(text)
+    alone = {one for one in words if re.search(rf"(?<![^\s;/{{]){re.escape(one)}(?![^\s;])", text)}
+    with_signs = {one for one in words if re.search(r"[\s;/{]", one)}
+    assert found - with_signs == alone - with_signs
+    assert found & with_signs == {one for one in with_signs if one in text}
 
 
 def written(directory: Path, letters: int) -> Path:
