@@ -98,7 +98,7 @@ class DraDriver:
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
-        kept = self._preparations.kept()
+        kept, outlived_by_gpu = self._preparations.kept(), self._preparations.outlived_gpus()
         return tuple(
             Offer(
                 gpu=one.gpu,
@@ -108,6 +108,7 @@ class DraDriver:
                 device=self._division.device(one.gpu),
                 vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
                 claimed=frozenset(name for name, (_, _, gpus) in kept.items() if one.gpu.uuid in gpus),
+                outlived=outlived_by_gpu.get(one.gpu.uuid),
             )
             for one in self._shared
         )
@@ -139,12 +140,11 @@ class DraDriver:
         kept = self._preparations.kept()
         grids = grids_of(shared, self._division)
         earlier = self._grids.follow(grids)
-        left = self._preparations.left_beside_outliving()
-        state = ([(one.gpu, one.why) for one in shared], grids, earlier, kept, left, driver_version)
+        gpus = self._preparations.outlived_gpus()
+        state = ([(one.gpu, one.why) for one in shared], grids, earlier, kept, gpus, driver_version)
         if state == self._published:
             return
-        devices = devices_of(shared, division=self._division, kept=kept, earlier=earlier)
-        devices = outlived(devices, left, kept)
+        devices = outlived(devices_of(shared, division=self._division, kept=kept, earlier=earlier), gpus, kept)
         with self._lock:
             self._devices = {device.name: device for device in devices}
             self._shared = shared

@@ -5,12 +5,14 @@ A counter of the GPU cannot say that: below what is allocated, the scheduler all
 devices are marked. Those of one size that are not, and that no claim holds, fit together.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from plugin.dra.checkpoint import HeldBack, Prepared, gpus_of
 from plugin.dra.devices import Device
+from plugin.shares.offer import Outlived
 from plugin.usage.pod_cgroups import HasProcesses
 
 # After a deletion by force the kubelet kills containers within 2 seconds. To mark devices and take that back again is
@@ -18,38 +20,42 @@ from plugin.usage.pod_cgroups import HasProcesses
 # is sent meanwhile waits within the kubelet's call, as where nobody sees processes and all is over in 10 seconds.
 _SETTLE_SECONDS = 3.0
 
-Left = dict[str, Fraction]  # of GPUs, by UUID; of no others
+OutlivedGpus = dict[str, Outlived]  # by UUID
 
 
-def left_beside_outliving(
-    claims: Collection[Prepared], held_back: Collection[HeldBack], now_seconds: float, has_processes: HasProcesses
-) -> Left:
-    """Say what is left of the GPUs of which processes use something that have outlived their pod for some seconds."""
+def outlived_gpus(
+    claims: Iterable[Prepared], held_back: Collection[HeldBack], now_seconds: float, has_processes: HasProcesses
+) -> OutlivedGpus:
+    """Find the GPUs of which processes use something that have outlived their pod for some seconds."""
     settled = (one for one in held_back if one.since_seconds + _SETTLE_SECONDS <= now_seconds)
     outliving = gpus_of(one.prepared for one in settled if has_processes(one.prepared.pod_uid))
     if not outliving:
         return {}
-    lasting = (one.prepared for one in held_back if one.lasts(now_seconds, has_processes))
-    left = dict.fromkeys(sorted(outliving), Fraction(1))
-    for device in (device for prepared in (*claims, *lasting) for device in prepared.devices):
-        for gpu in outliving.intersection(device.gpus):
-            left[gpu] -= device.part
-    return left
+    lasting = [one.prepared for one in held_back if one.lasts(now_seconds, has_processes)]
+    used, claimed = _parts(lasting), _parts(claims)
+    return {gpu: Outlived(used[gpu], 1 - used[gpu] - claimed[gpu]) for gpu in sorted(outliving)}
 
 
-def outlived(devices: Sequence[Device], left: Left, held: Collection[str]) -> tuple[Device, ...]:
+def _parts(held: Iterable[Prepared]) -> dict[str, Fraction]:
+    """Add up what is held of each GPU."""
+    parts: dict[str, Fraction] = defaultdict(Fraction)
+    for device in (device for prepared in held for device in prepared.devices):
+        for gpu in device.gpus:
+            parts[gpu] += device.part
+    return parts
+
+
+def outlived(devices: Sequence[Device], gpus: OutlivedGpus, held: Collection[str]) -> tuple[Device, ...]:
     """
     Mark those *devices* that cannot be given to anybody now; *held* are those that claims hold, by name.
 
-    Of each size as many stay unmarked as fit into what is *left*, so that of several pods at once those that do not
+    Of each size as many stay unmarked as fit into what is left, so that of several pods at once those that do not
     fit go to another GPU. They are the first, for which the scheduler looks first.
     """
-    if not left:
-        return tuple(devices)
-    return tuple(_marked(devices, left, held))
+    return tuple(_marked(devices, {gpu: one.left for gpu, one in gpus.items()}, held) if gpus else devices)
 
 
-def _marked(devices: Iterable[Device], left: Left, held: Collection[str]) -> Iterator[Device]:
+def _marked(devices: Iterable[Device], left: Mapping[str, Fraction], held: Collection[str]) -> Iterator[Device]:
     taken: dict[tuple[str, Fraction], Fraction] = {}  # by GPU and part, by those that are unmarked
     for device in devices:
         gpus = [gpu.uuid for gpu in device.gpus if gpu.uuid in left]

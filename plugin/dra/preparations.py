@@ -24,7 +24,7 @@ from plugin.dra.checkpoint import (
     write_checkpoint,
 )
 from plugin.dra.obstacles import obstacle, requests_of
-from plugin.dra.outliving import Left, left_beside_outliving
+from plugin.dra.outliving import OutlivedGpus, outlived_gpus
 from plugin.dra.specifications import remove_specification, restore_specification, write_only, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
@@ -92,10 +92,10 @@ class Preparations:
         with self._changed:
             return gpus_of((*self._claims.values(), *(one.prepared for one in self._still_held_back())))
 
-    def left_beside_outliving(self) -> Left:
-        """Say what is left of the GPUs of which processes use something that outlive their pods."""
+    def outlived_gpus(self) -> OutlivedGpus:
+        """Find the GPUs of which processes use something that have outlived their pod for some seconds."""
         with self._changed:
-            return left_beside_outliving(self._claims.values(), self._held_back, self._clock(), self._has_processes)
+            return outlived_gpus(self._claims.values(), self._held_back, self._clock(), self._has_processes)
 
     def by_variable(self) -> bool:
         """Whether NVIDIA_VISIBLE_DEVICES brings the containers of some claim their GPU: no device of NVIDIA's does."""

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.dra.devices import Device, devices_of
-from plugin.dra.outliving import Left, outlived
+from plugin.dra.outliving import outlived
 from plugin.dra.slices import OUTLIVED_TAINT, slice_specs
+from plugin.shares.offer import Outlived
 from plugin.simulated.api_server import SLICES
 from policies.contract import SharingStrategy
 from tests.plugin.dra.gpus import divided, shared
@@ -41,9 +42,9 @@ def test_what_is_unmarked_and_unheld_fits_and_so_do_all_of_one_size(
     count: int, strategy: SharingStrategy, parts: int, lefts: dict[int, Fraction], random: object
 ) -> None:
     devices = some(count, strategy, parts)
-    left: Left = {f"GPU-{index:08d}": part for index, part in lefts.items() if index < count}
+    left = {f"GPU-{index:08d}": part for index, part in lefts.items() if index < count}
     held = {one.name for one in devices if random.random() < 0.2}  # type: ignore[attr-defined]
-    marked = outlived(devices, left, held)
+    marked = outlived(devices, {gpu: Outlived(1 - part, part) for gpu, part in left.items()}, held)
     assert [one.name for one in marked] == [one.name for one in devices]
     taken: dict[tuple[str, Fraction], Fraction] = defaultdict(Fraction)
     for one in marked:
@@ -62,7 +63,8 @@ def test_where_nothing_is_used_any_more_the_slices_are_what_they_were() -> None:
     devices, gpus = some(3, "time-slicing"), shared(3, "time-slicing")
     assert outlived(devices, {}, ()) == devices
     before = slice_specs(devices, gpus, node="n", driver_version="1")
-    there = slice_specs(outlived(devices, {"GPU-00000001": TENTH}, ()), gpus, node="n", driver_version="1")
+    used = {"GPU-00000001": Outlived(9 * TENTH, TENTH)}
+    there = slice_specs(outlived(devices, used, ()), gpus, node="n", driver_version="1")
     assert there != before
     assert [one.get("sharedCounters") for one in there] == [one.get("sharedCounters") for one in before]
     for old, new in zip(before, there, strict=True):
@@ -73,17 +75,17 @@ def test_where_nothing_is_used_any_more_the_slices_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "has_processes", "left"),
+    ("seconds", "has_processes", "found"),
     [
         (2.9, True, {}),  # the kubelet kills most within 2 seconds
-        (3, True, {"GPU-0": TENTH}),
-        (3600, True, {"GPU-0": TENTH}),
+        (3, True, {"GPU-0": (7 * TENTH, TENTH)}),
+        (3600, True, {"GPU-0": (7 * TENTH, TENTH)}),
         (3600, False, {}),
         (3, None, {}),  # it ends by its time, within a call that waits
     ],
 )
 def test_a_gpu_has_less_once_processes_have_outlived_their_pod_for_some_seconds(
-    tmp_path: Path, *, seconds: float, has_processes: bool | None, left: Left
+    tmp_path: Path, *, seconds: float, has_processes: bool | None, found: object
 ) -> None:
     now_seconds = 100.0
     on = made(tmp_path, clock=lambda: now_seconds, has_processes=lambda _: has_processes)
@@ -93,7 +95,7 @@ def test_a_gpu_has_less_once_processes_have_outlived_their_pod_for_some_seconds(
     on.unprepare("old", hold_seconds=10)
     now_seconds += seconds
     for one in (on, made(tmp_path, clock=lambda: now_seconds, has_processes=lambda _: has_processes)):
-        assert one.left_beside_outliving() == left
+        assert one.outlived_gpus() == found
 
 
 def test_what_began_to_be_held_back_a_moment_ago_counts_too(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_what_began_to_be_held_back_a_moment_ago_counts_too(tmp_path: Path) -> N
         prepare(on, uid, device(milli, "GPU-0"))
         on.unprepare(uid, hold_seconds=10)
         now_seconds += 2
-    assert on.left_beside_outliving() == {"GPU-0": TENTH}
+    assert on.outlived_gpus() == {"GPU-0": (9 * TENTH, TENTH)}
 
 
 def outlived_sizes(node: DraNode) -> dict[str, int]:
