@@ -95,7 +95,7 @@ class Preparations:
     def outlived_gpus(self) -> OutlivedGpus:
         """Find the GPUs of which processes use something that have outlived their pod for some seconds."""
         with self._changed:
-            return outlived_gpus(self._claims.values(), self._held_back, self._clock(), self._has_processes)
+            return outlived_gpus(self._claims, self._held_back, self._clock(), self._has_processes)
 
     def by_variable(self) -> bool:
         """Whether NVIDIA_VISIBLE_DEVICES brings the containers of some claim their GPU: no device of NVIDIA's does."""

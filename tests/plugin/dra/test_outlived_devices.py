@@ -108,6 +108,17 @@ def test_what_began_to_be_held_back_a_moment_ago_counts_too(tmp_path: Path) -> N
     assert on.outlived_gpus() == {"GPU-0": (9 * TENTH, TENTH)}
 
 
+def test_a_claim_that_is_prepared_again_has_what_it_has_once(tmp_path: Path) -> None:
+    now_seconds = 100.0
+    on = made(tmp_path, clock=lambda: now_seconds, has_processes=lambda _: True)
+    for uid in ("old", "again"):
+        prepare(on, uid, device(400, "GPU-0"))
+        on.unprepare(uid, hold_seconds=10)
+    prepare(on, "again", device(400, "GPU-0"))
+    now_seconds += 5
+    assert on.outlived_gpus() == {"GPU-0": (4 * TENTH, 2 * TENTH)}
+
+
 def outlived_sizes(node: DraNode) -> dict[str, int]:
     """Count the devices of each size that are marked."""
     found: dict[str, int] = defaultdict(int)
