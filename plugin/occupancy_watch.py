@@ -166,6 +166,7 @@ def _of_gpu(offer: Offer, tenants: Sequence[Tenant], parts_of: PartsOf, since: S
         offer,
         granted=offer.parts - free - hidden,
         hidden=hidden,
+        outlived=offer.outlived_parts,
         free=free,
         largest_free=offer.largest(free),
         all_named=offer.are_all_named(

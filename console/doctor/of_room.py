@@ -8,6 +8,7 @@ from console.doctor.installation import Installation
 from console.doctor.measured import Room, Wish, on_nodes, room
 from console.doctor.verdict import Check, Verdict, cut, not_applicable, warn
 from console.grant import Grant
+from console.outlived import outlived_text
 from console.seen import SHARED_PODS, STATES, SeenNode, SeenPod
 from console.taints import LEAVING
 from policies.contract import DRA, MILLI_PER_GPU, PARTITION
@@ -53,6 +54,8 @@ def fits(on: Installation) -> Verdict:
             continue
         which = "the smallest that waits" if unfit.share == rooms[0].share else "one that waits"
         said = _without_room(unfit, which) if gpus else _without_gpus(kind, unfit.share, which)
+        used = [f"{node.name}: GPU {gpu.index}: {what}" for node, gpu in gpus if (what := outlived_text(gpu))]
+        said = "; ".join((said, *cut(used)))
         told.append(f"{kind.called}: {said}" if gpus and len(waiting) > 1 else said)
         is_sum |= bool(kind.resource) and unfit.share <= unfit.together
         is_gone |= not gpus

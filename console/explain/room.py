@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from console.explain.subject import Subject
 from console.fit import largest, needed, vgpus
 from console.grant import Grant
+from console.outlived import outlived_text
 from console.seen import SeenNode
 from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION
 from policies.device_names import device_name
@@ -87,7 +88,8 @@ def _too_little(node: SeenNode, offered: Sequence[Gpu], needed: int) -> Iterator
     if not offered[0].resource:
         left = sum(gpu.milli(gpu.free or 0) for gpu in offered)
         if left < needed:
-            yield f"its GPUs have {milli_text(left)} left in all, and the pod asks for {milli_text(needed)}"
+            used = "".join(f"; GPU {gpu.index}: {told}" for gpu in offered if (told := outlived_text(gpu)))
+            yield f"its GPUs have {milli_text(left)} left in all, and the pod asks for {milli_text(needed)}{used}"
         return
     resource = offered[0].resource
     left = sum(vgpus(gpu, gpu.free or 0) for gpu in offered)
@@ -113,4 +115,8 @@ def _told(gpu: Gpu) -> str:
     if not gpu.healthy:
         return f"GPU {gpu.index} is unhealthy"
     hidden = f", {milli_text(gpu.milli(gpu.hidden))} hidden" if gpu.hidden else ""
-    return f"GPU {gpu.index} has {milli_text(largest(gpu))}{hidden}"
+    return f"GPU {gpu.index} has {milli_text(largest(gpu))}{hidden}{_outlived(gpu)}"
+
+
+def _outlived(gpu: Gpu) -> str:
+    return f", {told}" if (told := outlived_text(gpu)) else ""

@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from console.off_gpu import OffGpus
+from console.outlived import outlived_text
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
 from console.unnamed import unnamed_parts
 from policies.node_state import Ages, Gpu, NodeState, Tenant
@@ -142,6 +143,7 @@ def _notes(node: SeenNode, state: NodeState) -> tuple[str, ...]:
         for gpu in state.gpus
         if (parts := unnamed_parts(gpu))
     )
+    outlived = (f"{gpu.called}: {told_of}" for gpu in state.gpus if (told_of := outlived_text(gpu)))
     outsiders = (
         f"{gpu.called} is used without a share: {one}"
         for gpu in state.gpus
@@ -152,6 +154,7 @@ def _notes(node: SeenNode, state: NodeState) -> tuple[str, ...]:
         *restart,
         *unknown,
         *unnamed,
+        *outlived,
         *outsiders,
         *(f"{what}: {why}" for what, why in others if why),
     )

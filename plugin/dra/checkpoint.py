@@ -8,7 +8,7 @@ was given stands here, word for word.
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -21,6 +21,11 @@ from policies.sizes import Size
 from program.files import read_file
 
 FILE = "checkpoint.json"
+# Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
+# ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s, unless
+# they had been told to end before. This is for where it cannot be seen whether their processes are left.
+HOLD_SECONDS = 10.0
+_MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
 _LARGEST_BYTES = 64 << 20  # 2 KB for each claim
 
 
@@ -60,9 +65,19 @@ Kept = dict[str, tuple[Size, Fraction, tuple[str, ...]]]  # size, part of each G
 class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim was given and has no longer, and nobody else gets yet."""
 
-    until_seconds: float  # `state_files.boot_seconds`; counts where it cannot be seen whether processes are left
+    since_seconds: float = 0.0  # `state_files.boot_seconds`; an earlier plugin did not write it
+    until_seconds: float  # likewise; counts where it cannot be seen whether processes are left
     uid: str
     prepared: Prepared
+
+    @classmethod
+    def of(cls, uid: str, prepared: Prepared, now_seconds: float, *, seconds: float) -> Self:
+        """Hold back from now on, for so long or for as long as processes of its pod are seen."""
+        return cls(since_seconds=now_seconds, until_seconds=now_seconds + seconds, uid=uid, prepared=prepared)
+
+    def is_believed(self, now_seconds: float) -> bool:
+        """Whether it is what a plugin wrote since the machine started."""
+        return self.until_seconds <= now_seconds + _MOST_HOLD_SECONDS
 
     def lasts(self, now_seconds: float, has_processes: HasProcesses) -> bool:
         """Whether processes of its pod may still use it."""

@@ -33,6 +33,7 @@ class Device:
     part: Fraction  # that it takes of each of its GPUs: a size is rounded down to thousandths
     is_earlier: bool = False  # it would not be made by now: somebody holds it, or may have been allocated it
     is_void: bool = False  # nobody is given it any more: its GPU is shared in another way, or another device, by now
+    is_outlived: bool = False  # nobody is given it now: processes of pods that are gone use what it would take
     missing: tuple[str, ...] = ()  # UUIDs of those of its GPUs that nobody lists any more
 
     @property

@@ -11,11 +11,12 @@ from typing import Any
 
 from plugin.dra.api_server import ApiError, ApiServer, is_gone, path_of_claim
 from plugin.dra.calls import Call, Calls
-from plugin.dra.checkpoint import HeldDevice, Prepared, held
+from plugin.dra.checkpoint import HOLD_SECONDS, HeldDevice, Prepared, held
 from plugin.dra.claims import Allocated, allocated_devices, wanted_devices
 from plugin.dra.containers import held_device
 from plugin.dra.devices import Device, devices_of, grids_of
 from plugin.dra.grids import Grids
+from plugin.dra.outliving import outlived
 from plugin.dra.preparations import Preparations
 from plugin.dra.publisher import Publisher, SliceWatch
 from plugin.dra.server import DraServer
@@ -34,10 +35,6 @@ from policies.contract import DRA, DRIVER
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 0.1
-# Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
-# ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s, unless
-# they had been told to end before. This is for where it cannot be seen whether their processes are left.
-_HOLD_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +98,7 @@ class DraDriver:
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
-        kept = self._preparations.kept()
+        kept, outlived_by_gpu = self._preparations.kept(), self._preparations.outlived_gpus()
         return tuple(
             Offer(
                 gpu=one.gpu,
@@ -111,6 +108,7 @@ class DraDriver:
                 device=self._division.device(one.gpu),
                 vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
                 claimed=frozenset(name for name, (_, _, gpus) in kept.items() if one.gpu.uuid in gpus),
+                outlived=outlived_by_gpu.get(one.gpu.uuid),
             )
             for one in self._shared
         )
@@ -142,10 +140,11 @@ class DraDriver:
         kept = self._preparations.kept()
         grids = grids_of(shared, self._division)
         earlier = self._grids.follow(grids)
-        state = ([(one.gpu, one.why) for one in shared], grids, earlier, kept, driver_version)
+        gpus = self._preparations.outlived_gpus()
+        state = ([(one.gpu, one.why) for one in shared], grids, earlier, kept, gpus, driver_version)
         if state == self._published:
             return
-        devices = devices_of(shared, division=self._division, kept=kept, earlier=earlier)
+        devices = outlived(devices_of(shared, division=self._division, kept=kept, earlier=earlier), gpus, kept)
         with self._lock:
             self._devices = {device.name: device for device in devices}
             self._shared = shared
@@ -217,7 +216,7 @@ class DraDriver:
             return
         left = self._settings.has_processes(prepared.pod_uid)
         may_run = is_gone(self._api, path_of_claim(namespace, name), uid) if left is None else left
-        hold_seconds = _HOLD_SECONDS * may_run
+        hold_seconds = HOLD_SECONDS * may_run
         if self._preparations.unprepare(uid, hold_seconds=hold_seconds):
             fields = {"claim": f"{namespace}/{name}", "uid": uid, "hold_seconds": hold_seconds, "has_processes": left}
             _log.info("claim unprepared", extra=fields)

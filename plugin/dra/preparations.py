@@ -24,12 +24,12 @@ from plugin.dra.checkpoint import (
     write_checkpoint,
 )
 from plugin.dra.obstacles import obstacle, requests_of
-from plugin.dra.specifications import remove_others, remove_specification, restore_specification, write_specification
+from plugin.dra.outliving import OutlivedGpus, outlived_gpus
+from plugin.dra.specifications import remove_specification, restore_specification, write_only, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
 from plugin.usage.pod_cgroups import HasProcesses
 
-MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
 _LOOK_AGAIN_SECONDS = 0.25  # whether what is held back still is
 
 
@@ -66,12 +66,9 @@ class Preparations:
         self._closed = False
         checkpoint = read_checkpoint(directory)
         self._claims = checkpoint.claims
-        self._held_back = tuple(one for one in checkpoint.held_back if one.until_seconds <= clock() + MOST_HOLD_SECONDS)
+        self._held_back = tuple(one for one in checkpoint.held_back if one.is_believed(clock()))
         # A container that starts again asks for its CDI device and never for its claim.
-        specified = self._of_this_boot()
-        for uid, prepared in specified.items():
-            write_specification(cdi_dir, uid, prepared)
-        remove_others(cdi_dir, specified)
+        write_only(cdi_dir, self._of_this_boot())
 
     def restore(self) -> None:
         """
@@ -94,6 +91,11 @@ class Preparations:
         """Name the GPUs, by UUID, of which something is held, or held back."""
         with self._changed:
             return gpus_of((*self._claims.values(), *(one.prepared for one in self._still_held_back())))
+
+    def outlived_gpus(self) -> OutlivedGpus:
+        """Find the GPUs of which processes use something that have outlived their pod for some seconds."""
+        with self._changed:
+            return outlived_gpus(self._claims, self._held_back, self._clock(), self._has_processes)
 
     def by_variable(self) -> bool:
         """Whether NVIDIA_VISIBLE_DEVICES brings the containers of some claim their GPU: no device of NVIDIA's does."""
@@ -162,8 +164,7 @@ class Preparations:
     def _keep(self, uid: str, prepared: Prepared, before: dict[str, Prepared]) -> None:
         if before.get(uid) != prepared:
             try:
-                claims, held_back = self._claims, self._still_held_back()
-                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
+                write_checkpoint(self._directory, Checkpoint(claims=self._claims, held_back=self._still_held_back()))
             except BaseException:
                 self._settle(uid, before, self._held_back)
                 raise
@@ -219,8 +220,7 @@ class Preparations:
             try:
                 remove_specification(self._cdi_dir, uid)
                 if hold_seconds:
-                    until_seconds, prepared = self._clock() + hold_seconds, self._claims[uid]
-                    held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=prepared),)
+                    held_back += (HeldBack.of(uid, self._claims[uid], self._clock(), seconds=hold_seconds),)
                 claims = {other: one for other, one in self._claims.items() if other != uid}
                 write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
             except BaseException:

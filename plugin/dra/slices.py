@@ -30,6 +30,7 @@ _PARTS_PER_GPU = lcm(*range(1, FINEST_GRID + 1), MILLI_PER_GPU)
 
 UNHEALTHY_TAINT = f"{DRIVER}/unhealthy"
 EARLIER_TAINT = f"{DRIVER}/earlier"  # it counts for its GPU, and nobody else gets it
+OUTLIVED_TAINT = f"{DRIVER}/outlived"  # processes of a pod that is gone use what the scheduler takes for free
 _MIB = 1 << 20
 _ENFORCEMENT: dict[SharingStrategy, str] = {MPS: "mps", TIME_SLICING: "none", WHOLE: "exclusive"}
 # Attribute to field, of several GPUs where all agree. The last is Kubernetes' own name for it.
@@ -127,6 +128,8 @@ def _device(device: Device, sets: Mapping[str, str], faults: Mapping[str, str], 
     taints = [EARLIER_TAINT] if device.is_earlier else []
     if device.missing or any(faults.get(gpu.uuid) for gpu in device.gpus):
         taints.append(UNHEALTHY_TAINT)
+    if device.is_outlived:
+        taints.append(OUTLIVED_TAINT)
     if taints:
         made["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]
     return made

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,17 +66,19 @@ def remove_specification(directory: Path, uid: str) -> None:
         _path(directory, uid).unlink(missing_ok=True)
 
 
-def remove_others(directory: Path, uids: Collection[str]) -> None:
+def write_only(directory: Path, claims: Mapping[str, Prepared]) -> None:
     """
-    Remove our specifications of all claims but those, and what a killed run left half written.
+    Write the specifications of claims, by UID; remove ours of all others, and what a killed run left half written.
 
     Raises:
-        HandoverError: If one cannot be removed.
+        HandoverError: If one cannot be written or removed.
     """
+    for uid, prepared in claims.items():
+        write_specification(directory, uid, prepared)
     with _failures_named(directory):
         for path in directory.iterdir() if directory.is_dir() else ():
             match = _OURS.fullmatch(path.name)
-            if match and (match["uid"] not in uids or path.name.startswith(".")):
+            if match and (match["uid"] not in claims or path.name.startswith(".")):
                 path.unlink(missing_ok=True)
 
 

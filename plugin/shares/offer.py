@@ -3,12 +3,20 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.shares.allocation import Allocation
 from plugin.shares.parts import free_vgpus, part
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, SharingStrategy
 from policies.contract import Allocation as Allocator
+
+
+class Outlived(NamedTuple):
+    """Of a GPU, what processes use that outlive their pods, and what is left beside that and all else that is held."""
+
+    used: Fraction
+    left: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +37,7 @@ class Offer:
     advertised: int | None = None  # vGPUs that the kubelet is told are healthy; None by DRA
     numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU
     claimed: frozenset[str] = frozenset()  # devices of DRA that claims hold on it, by name
+    outlived: Outlived | None = None  # by DRA; None where nothing is
 
     @property
     def parts(self) -> int:
@@ -44,9 +53,15 @@ class Offer:
     def free_parts(self, held: int) -> tuple[int, int]:
         """Count the free parts, those that are hidden left out, and the hidden ones, where so many are *held*."""
         if self.allocation != DEVICE_PLUGIN:
-            return max(0, self.parts - held), 0
+            most = self.parts * self.outlived.left // 1 if self.outlived else self.parts  # whoever is named
+            return max(0, min(self.parts - held, most)), 0
         free, hidden = (Fraction(vgpus, self.vgpus_per_gpu) * self.parts // 1 for vgpus in self.left)
         return free - hidden, hidden
+
+    @property
+    def outlived_parts(self) -> int:
+        """Count the parts that processes use which outlive their pods."""
+        return min(self.parts, self.parts * self.outlived.used // 1) if self.outlived else 0
 
     def largest(self, free: int) -> int:
         """Say which is the largest share that fits into so many free parts."""

@@ -178,6 +178,7 @@ def _shared(gpu: Gpu, shared: GpuOccupancy, used: usage.GpuUse | None) -> Gpu:
         advertised=shared.advertised,
         granted=shared.granted,
         hidden=shared.hidden,
+        outlived=shared.outlived,
         free=shared.free if gpu.healthy or shared.free is None else 0,
         largest_free=shared.largest_free if gpu.healthy or shared.largest_free is None else 0,
         tenants=tuple(_tenant(one, by_name, used) for one in shared.occupants),

@@ -177,3 +177,18 @@ def test_a_share_that_waits_is_counted_in_vgpus_as_its_node_divides_its_gpus() -
     told = "0.6 of GPUs is free in all, and the smallest that waits is 1: none has room for it"
     assert judged(nodes(state(fifths, on="gpu-0"), allocatable={"gpu-share.dev/vgpu": "5"}), "0.5") == ("warning", told)
     assert judged(nodes(state(fifths, on="gpu-0"), allocatable={"gpu-share.dev/vgpu": "5"}), "0.3")[0] == "ok"
+
+
+def test_where_processes_of_a_deleted_pod_use_the_room_it_is_said() -> None:
+    waits = pending("late", "0.5", "")
+    grant = json.loads(waits["metadata"]["annotations"]["gpu-share.dev/grant"])
+    given = {"main": {"resource": "gpu-share.dev/share-500m", "share": "0.5"}}
+    by_dra = grant | {"allocation": "dra", "resource": "", "containers": given}
+    waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(by_dra)
+    used = gpu(tenant("old", 800), parts=1000, resource="", allocation="dra", device="gpu", outlived=800)
+    on = installation(seen(**nodes(state(used, on="gpu-0")), **pods(waits)))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    said = (
+        "0.2 of GPUs is free in all, and the smallest that waits is 0.5: none has room for it; gpu-0: GPU 0: 0.8 still "
+    )
+    assert found.found == (f"{said}used by processes of a pod that was deleted by force",)

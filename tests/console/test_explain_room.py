@@ -11,6 +11,7 @@ from tests.console.objects import gpu, node, pending, state, tenant
 from tests.console.stand_in import Object, StandIn
 
 NOTHING = "nothing seen of its GPUs keeps the pod off"
+USED = "still used by processes of a pod that was deleted by force"
 
 
 def waits(*shares: int, of: int = 10, init: int = 0, **grant: Any) -> Object:
@@ -64,6 +65,24 @@ def test_all_containers_together_are_held_against_what_is_left(
 def test_by_dra_they_are_added_up_in_thousandths(asked: Asked, free: int, told: str) -> None:
     one = gpu(parts=1000, allocation="dra", resource="", free=free, largest_free=free)
     assert f"    gpu-a: {told}" in explain(asked, of_gpus(by_dra(300, 300), one), "late")
+
+
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
+        (by_dra(600), f"no GPU has 0.6 free: GPU 0 has 0.1, 0.8 {USED}, GPU 1 has 0.3"),
+        (by_dra(300, 200), f"its GPUs have 0.4 left in all, and the pod asks for 0.5; GPU 0: 0.8 {USED}"),
+    ],
+)
+def test_what_processes_of_a_deleted_pod_use_is_told_of(asked: Asked, asks: Object, told: str) -> None:
+    old, beside = tenant("old", 800), tenant("beside", 100)
+    gpus = (
+        gpu(old, beside, parts=1000, allocation="dra", resource="", outlived=800),
+        gpu(tenant("b", 700), index=1, parts=1000, allocation="dra", resource=""),
+    )
+    text = explain(asked, of_gpus(asks, *gpus), "late")
+    assert f"    gpu-a: {told}\n" in text
+    assert "unhealthy" not in text
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,12 @@ def test_thousandths_that_are_rounded_are_held_by_nobody(asked: Callable[..., Re
 def test_a_namespace_without_pods_is_not_called_a_node_without_any(asked: Callable[..., Result]) -> None:
     on = cluster(state(gpu(tenant("x", 5, namespace="other"))))
     assert "no pod with a share in namespace mine\n" in asked(on, "top", "--once", "-n", "mine").output
+
+
+def test_what_processes_of_a_deleted_pod_use_is_told_of(
+    asked: Callable[..., Result], shown: Callable[..., Any]
+) -> None:
+    on = cluster(state(gpu(tenant("old", 8), outlived=8)))
+    said = "GPU 0: 0.8 still used by processes of a pod that was deleted by force"
+    assert shown(on, "top")["nodes"][0]["notes"] == [said]
+    assert f"! {said}" in asked(on, "top", "--once").stdout

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from plugin.gpus.gpu import Pool, VGpuId
 from plugin.occupancy_watch import OccupancyContext, OccupancyWatch, occupancy
 from plugin.pod_resources.occupancy import FILE, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.pod_resources.tenants import Tenant
-from plugin.shares.offer import Offer
+from plugin.shares.offer import Offer, Outlived
 from plugin.simulated.gpus import simulated_gpus
 
 GPU, OTHER = simulated_gpus("2xH200")
@@ -37,6 +38,14 @@ def of_gpu(offer: Offer, *tenants: Tenant, devices: dict[str, dict[str, int]] | 
     known = devices or {}
     found = occupancy([offer], tenants, lambda name: known.get(name, {}), since=lambda _uuid, _tenant: None)
     return found[offer.gpu.uuid]
+
+
+def test_what_processes_use_of_a_pod_that_is_gone_is_not_free_whoever_is_named() -> None:
+    by_dra = replace(BY_DRA, outlived=Outlived(Fraction(1, 3), Fraction(1, 3)))
+    for tenants in ((), (tenant("left", (), ("third",)),)):
+        found = of_gpu(by_dra, *tenants, devices={"third": {GPU.uuid: 333}})
+        assert (found.outlived, found.free, found.largest_free) == (333, 333, 333)
+    assert of_gpu(replace(BY_DRA, outlived=Outlived(Fraction(2), Fraction(-1)))).free == 0
 
 
 class Kubelet:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.cluster.cluster import eventually
-from tests.cluster.dra.shares import STUBBORN, most_of_one_gpu, running, started
+from tests.cluster.dra.shares import STUBBORN, is_pending, most_of_one_gpu, running, started
 from tests.cluster.node import Node
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.view import shown
@@ -37,9 +37,8 @@ def test_a_pod_that_was_being_deleted_before_keeps_its_gpu_until_its_container_e
     time.sleep(LONGER_THAN_A_KUBELET_KILLS)
     assert here.create(pod("0.9", STUBBORN, name="next")).ok
     eventually(lambda: _tenants(here) == {"a", "b"}, what="what runs is seen")
-    eventually(lambda: here.get("next")["spec"].get("nodeName"), what="the next pod is bound")
-    time.sleep(3)
-    assert not here.get("next")["status"].get("containerStatuses", [{}])[0].get("started")
+    eventually(lambda: is_pending(here, "next"), what="the scheduler knows that the GPU is used")
+    assert not here.get("next")["spec"].get("nodeName")
     assert most_of_one_gpu(node) == 0.9
     node.kill("sleep 0[.]3")
     running(here, "next")

@@ -91,6 +91,12 @@ def occupants(node: DraNode) -> list[Occupant]:
     return [one for gpu in found.gpus.values() for one in gpu.occupants] if found else []
 
 
+def outlived(node: DraNode) -> list[tuple[int, int | None]]:
+    """Say of each GPU how much processes use that outlive their pod, and how much is free."""
+    found = read_occupancy(node.directory / "state", boot_id=boot_id())
+    return [(gpu.outlived, gpu.free) for gpu in found.gpus.values()] if found else []
+
+
 def pod_of(claim: Object) -> str:
     return str(claim["metadata"]["ownerReferences"][0]["uid"])
 
@@ -110,12 +116,13 @@ def test_the_next_pod_starts_once_the_processes_have_ended_and_all_can_see_why_i
         assert plugin.logged("claim unprepared")["has_processes"] is True
         waiting = node.kubelet.begin_to_prepare(node.schedule("new", share(900)))
         wait_until(lambda: [(one.pod, one.parts) for one in occupants(node)] == [("old", 900)], timeout_seconds=20)
+        wait_until(lambda: outlived(node) == [(900, 100)], timeout_seconds=20)
         assert not waiting.done()
         cgroups.has(pod_of(old), processes=False)
         (given,) = waiting.result(timeout=20).claims.values()
         assert not given.error
         assert given.devices
-        wait_until(lambda: not occupants(node), timeout_seconds=20)
+        wait_until(lambda: not occupants(node) and outlived(node)[0][0] == 0, timeout_seconds=20)
 
 
 def test_a_claim_whose_pod_has_no_process_any_more_is_free_at_once(node: DraNode) -> None:
