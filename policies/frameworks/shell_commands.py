@@ -147,9 +147,8 @@ class ShellCommands(ShellTaking):
 
     def _may_begin_later(self, command: Command) -> bool:
         """Whether its program may be a later one of the words that it seems to begin with."""
-        if not self._values.shifts or self._tool(command.program):
-            return False
-        return any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
+        references = (part for word in command.words for part in word if isinstance(part, Reference))
+        return self._values.shifts and not self._tool(command.program) and any(one.is_all for one in references)
 
     def _set_by(self, line: list[str], uncertain: list[str]) -> None:
         """Take note of the variables that a built-in command sets."""

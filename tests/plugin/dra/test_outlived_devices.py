@@ -135,7 +135,7 @@ def versions(node: DraNode) -> list[str]:
 @pytest.fixture
 def delete_by_force(node: DraNode) -> DeleteByForce:
     """Make the function that starts a pod and deletes it by force; what comes back ends its processes."""
-    cgroups = Tree(node.directory / "cgroups", "systemd", version=2)
+    cgroups = Tree(node.directory / "cgroups", "systemd")
     cgroups.has(OWN, processes=True)
 
     def deleted(name: str, milli: int) -> Callable[[], object]:
