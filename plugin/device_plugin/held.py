@@ -20,7 +20,7 @@ from plugin.device_plugin.outliving import tenants_left
 from plugin.device_plugin.placement import distributed, is_askable, place
 from plugin.device_plugin.quiet import Quiet
 from plugin.device_plugin.takeover import left_by_init_containers
-from plugin.errors import AllocationError
+from plugin.errors import AllocationError, TenantsError
 from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.allocation import Allocation
@@ -95,7 +95,13 @@ class HeldVgpus:
         Raises:
             TenantsError: If it does not say; what was known stays.
         """
-        self._holdings.refresh(self._is_listed)  # without the lock: the kubelet may be waiting for us meanwhile
+        try:
+            self._holdings.refresh(self._is_listed)  # without the lock: the kubelet may be waiting for us meanwhile
+        except TenantsError:
+            self._holdings.recheck()
+            with self._lock:
+                self._tell()
+            raise
         with self._lock:
             self._tell(again=self._holdings.is_record_due())
 

@@ -1,6 +1,6 @@
 """Who holds a vGPU, and where."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -91,6 +91,13 @@ def by_gpu(held: Mapping[str, Holder], *, unknown_of: int) -> dict[str, dict[str
             for gpu in (holder.gpu or vgpu.gpu_uuid, *holder.also):
                 found.setdefault(gpu, {})[text] = holder if holder.of else replace(holder, of=unknown_of)
     return found
+
+
+def kept_of(held: Mapping[str, Holder], *, unknown_of: int) -> Iterator[tuple[VGpuId, Held]]:
+    """Say what the next plugin is to know of what is held."""
+    for text, holder in held.items():
+        if vgpu := parsed(text):
+            yield vgpu, holder.kept(vgpu, unknown_of=unknown_of)
 
 
 def located(tenants: Iterable[Tenant], held: Mapping[str, Holder]) -> tuple[Tenant, ...]:

@@ -20,10 +20,10 @@ from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import Holder, by_gpu, parsed
+from plugin.device_plugin.holder import Holder, by_gpu, kept_of
 from plugin.device_plugin.kubelet_record import KubeletRecord
 from plugin.device_plugin.listing import Listing
-from plugin.device_plugin.outliving import SOMEBODY, Endings, marked, still_used
+from plugin.device_plugin.outliving import SOMEBODY, Endings, marked, still_used, without_ended
 from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
@@ -108,8 +108,7 @@ class Holdings:
         with self._lock:
             before, self._checkpoint.vgpus_per_gpu = self._checkpoint.vgpus_per_gpu, vgpus_per_gpu
             self._write()
-            why = self._checkpoint.unwritten
-            if why:
+            if why := self._checkpoint.unwritten:
                 self._checkpoint.vgpus_per_gpu = before
             return why
 
@@ -208,6 +207,11 @@ class Holdings:
                 self._held = before
             return self._checkpoint.unwritten
 
+    def recheck(self) -> None:
+        """Take up that processes have ended which alone held something: for that the kubelet need not be asked."""
+        with self._lock:
+            self._held = without_ended(self._held, self._has_processes)
+
     def outliving(self, ids: Collection[str]) -> dict[str, str]:
         """Say which of *ids* are held by processes alone that are left, and of which container."""
         self.record.look(self._clock())  # they may have been allocated since the last look
@@ -241,10 +245,6 @@ class Holdings:
         self._unwritten = self._checkpoint.unwritten if before else ""
 
     def _write(self) -> None:
-        self._written_seconds, unknown_of = self._clock(), self._checkpoint.unknown_of
-        kept = (
-            (vgpu, holder.kept(vgpu, unknown_of=unknown_of))
-            for text, holder in self._held.items()
-            if (vgpu := parsed(text))
-        )
+        self._written_seconds = self._clock()
+        kept = kept_of(self._held, unknown_of=self._checkpoint.unknown_of)
         self._checkpoint.write(kept, is_complete=not self.is_blind)

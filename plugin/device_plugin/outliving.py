@@ -47,6 +47,12 @@ def still_used(
     return marked(left, ending.outliving)
 
 
+def without_ended(held: Mapping[str, Holder], has_processes: HasProcesses) -> dict[str, Holder]:
+    """Leave out what processes alone held that have ended; the kubelet has taken that back long ago."""
+    has = cache(has_processes)
+    return {text: one for text, one in held.items() if not one.outlives or has(one.pod_uid)}
+
+
 def marked(held: Mapping[str, Holder], outliving: Collection[str]) -> dict[str, Holder]:
     """Note of what is held whether it is held by nothing else than processes that are left."""
     return {

@@ -98,7 +98,7 @@ class DraDriver:
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
-        kept, outlived_by_gpu = self._preparations.kept(), self._preparations.outlived_gpus()
+        known, outlived_by_gpu = self._preparations.kept(also_back=True), self._preparations.outlived_gpus()
         return tuple(
             Offer(
                 gpu=one.gpu,
@@ -107,7 +107,7 @@ class DraDriver:
                 resource="",
                 device=self._division.device(one.gpu),
                 vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
-                claimed=frozenset(name for name, (_, _, gpus) in kept.items() if one.gpu.uuid in gpus),
+                claimed=frozenset(name for name, (_, _, gpus) in known.items() if one.gpu.uuid in gpus),
                 outlived=outlived_by_gpu.get(one.gpu.uuid),
             )
             for one in self._shared

@@ -82,10 +82,10 @@ class Preparations:
                 if uid not in self._unsettled:
                     restore_specification(self._cdi_dir, uid, prepared)
 
-    def kept(self) -> Kept:
-        """Return size, part of each GPU, and GPUs of each device that is held, by its name."""
+    def kept(self, *, also_back: bool = False) -> Kept:
+        """Return size, part of each GPU, and GPUs of each device that is held, or held *back*, by its name."""
         with self._changed:
-            return kept_of(self._claims.values())
+            return kept_of((*(one.prepared for one in self._still_held_back() if also_back), *self._claims.values()))
 
     def gpus(self) -> frozenset[str]:
         """Name the GPUs, by UUID, of which something is held, or held back."""
@@ -216,7 +216,7 @@ class Preparations:
                 if uid not in self._claims:
                     return False
                 self._unsettled.add(uid)
-            held_back = self._still_held_back()
+            held_back = tuple(one for one in self._still_held_back() if one.uid != uid)
             try:
                 remove_specification(self._cdi_dir, uid)
                 if hold_seconds:

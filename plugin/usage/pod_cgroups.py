@@ -26,6 +26,8 @@ _UID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{
 _DEEPEST: Final = 6  # below the mount, that the cgroup of all pods is looked for; in a hierarchy of version 1 one more
 _MOST_LOOKED_AT: Final = 10_000  # of cgroups
 _SCAN_AGAIN_SECONDS: Final = 30.0  # for the cgroup of all pods, where it was not found
+_BELIEVED_SECONDS: Final = 60.0  # that processes were seen, where it cannot be seen now
+_MOST_REMEMBERED: Final = 4096
 # What says whether a cgroup or one within it has processes, in version 2 and in the hierarchy of pids of version 1. The
 # file of process IDs does not: it leaves out those that the reader's PID namespace does not have.
 _TELLING: Final = ("cgroup.events", "pids.current")
@@ -45,10 +47,21 @@ class PodCgroups:
         self._own_uid = own_uid
         self._clock = clock
         self._scanned_seconds = -inf
+        self._seen_seconds: dict[str, float] = {}  # when processes of a pod were last seen
         self._parents: tuple[Path, ...] = ()  # in which there are cgroups of pods
 
     def has_processes(self, pod_uid: str) -> bool | None:
-        """Whether processes of a pod are left; None where that cannot be seen."""
+        """Whether processes of a pod are left; None where that cannot be seen, and was not a moment ago."""
+        found, now_seconds = self._found(pod_uid), self._clock()
+        if found:
+            if len(self._seen_seconds) >= _MOST_REMEMBERED:
+                self._seen_seconds = {}
+            self._seen_seconds[pod_uid] = now_seconds
+        elif found is None and now_seconds < self._seen_seconds.get(pod_uid, -inf) + _BELIEVED_SECONDS:
+            return True
+        return found
+
+    def _found(self, pod_uid: str) -> bool | None:
         if not _UID.fullmatch(pod_uid) or not _UID.fullmatch(self._own_uid):
             return None
         try:

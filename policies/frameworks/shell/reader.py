@@ -130,6 +130,7 @@ class Reader(RedirectionReader):
             now.within = self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
+        if not is_empty or now.reads_file:  # of others that are empty nothing is left
             self._command = Command()
         self._begun = self._must_end = False
 

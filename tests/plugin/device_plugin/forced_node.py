@@ -50,6 +50,9 @@ class ForcedNode(SlowNode):
             self.look()
         self.check()
 
+    def tell(self) -> None:
+        self._tell()
+
     def free(self) -> list[int]:
         """Look often enough for all to be known, and count what is free of each GPU."""
         return sorted(self.after(2).values())

@@ -6,6 +6,7 @@ import pytest
 
 from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.outliving import tenants_left
+from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.device_manager import PluginCallError, UnexpectedAdmissionError
@@ -103,6 +104,19 @@ def test_a_kubelet_that_does_not_list_who_has_what_gives_nothing_away_that_is_us
     node.after(2)
     node.admit("c", 9)
     node.check()
+
+
+def test_what_has_ended_is_free_although_the_kubelet_does_not_list_who_has_what(node: ForcedNode) -> None:
+    node.admit("a", 9)
+    node.after(5)
+    node.delete_by_force("default/a")
+    node.after(2)
+    node.is_silent = True
+    node.end_processes("default/a")
+    with pytest.raises(TenantsError):
+        node.look()
+    node.tell()
+    assert node.healthy() == 20
 
 
 def test_a_plugin_that_starts_tells_the_kubelet_at_once_what_is_still_used(node: ForcedNode) -> None:

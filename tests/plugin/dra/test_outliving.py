@@ -1,5 +1,6 @@
 """What a claim gave to a pod that was deleted by force goes to nobody as long as processes of that pod are left."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,17 @@ def test_who_waits_gets_it_when_the_last_process_has_ended(tmp_path: Path) -> No
     prepare(on, "old", device(900, "GPU-0"))
     on.unprepare("old", hold_seconds=10)
     prepare(on, "new", device(900, "GPU-0"), wait_seconds=30)
+
+
+def test_a_claim_that_is_taken_back_twice_is_held_back_once(here: Node) -> None:
+    here.left["old"] = True
+    for _ in range(2):
+        prepare(here.on, "old", device(400, "GPU-0"))
+        here.on.unprepare("old", hold_seconds=10)
+    here.now_seconds += 5
+    assert here.on.outlived_gpus() == {"GPU-0": (Fraction(2, 5), Fraction(3, 5))}
+    assert here.on.kept() == {}
+    assert {*here.on.kept(also_back=True)} == {device(400, "GPU-0").name}
 
 
 def test_without_a_driver_its_gpu_is_claimed_still(tmp_path: Path) -> None:

@@ -102,6 +102,19 @@ def test_what_is_no_uid_is_looked_for_nowhere(uid: str, tmp_path: Path) -> None:
     assert tree.pods.has_processes(uid) is None
 
 
+def test_processes_that_were_seen_count_for_a_minute_where_they_cannot_be_seen_now(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, "cgroupfs")
+    tree.has(OWN, processes=True)
+    (pod,) = tree.has(OTHER, processes=True)
+    assert tree.pods.has_processes(OTHER) is True
+    (pod / "cgroup.events").unlink()
+    (pod / "cgroup.events").mkdir()
+    tree.now_seconds = 59
+    assert tree.pods.has_processes(OTHER) is True
+    tree.now_seconds = 61
+    assert tree.pods.has_processes(OTHER) is None
+
+
 def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "cgroupfs", kind="hybrid")
     tree.has(OWN, processes=True)

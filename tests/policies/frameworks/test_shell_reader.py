@@ -221,6 +221,11 @@ def test_what_looks_like_the_file_of_a_process_is_text_in_double_quotes() -> Non
     assert [words.line for words in read('p "a<(b)" ">(b)"')] == [["a<(b)", ">(b)"]]
 
 
+def test_a_loop_over_the_file_of_a_process_gives_it_to_no_command_of_its_body() -> None:
+    commands = script_of("for a in <(p x); do p y; done", lambda _=1, /: None).commands
+    assert [one.reads_file for one in commands] == [False] * 3
+
+
 def test_what_a_shell_computes_is_a_mark() -> None:
     (words,) = read('p $(cat x) `cat x` "$(nproc)" $((1 + 2)) ${NONE#x}')
     assert all(word.startswith(UNREAD) for word in words.every())
