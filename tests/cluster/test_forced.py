@@ -12,6 +12,11 @@ from tests.cluster.view import shown
 OF_A = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.3; done"])
 
 
+def tenants(place: Place) -> set[str]:
+    gpus = [gpu for at in shown("top")["nodes"] for gpu in at["gpus"]]
+    return {one["pod"] for gpu in gpus for one in gpu["tenants"] if one["namespace"] == place.name}
+
+
 def allocatable(installed: Installation) -> int:
     (node,) = installed.cluster.api.get("/api/v1/nodes")["items"]
     return int(node["status"]["allocatable"].get(VGPU, 0))
@@ -23,14 +28,16 @@ def test_a_pod_that_was_being_deleted_before_keeps_its_vgpus_until_its_container
 ) -> None:
     place.started(pod("0.9", STUBBORN, name="b"))
     place.started(pod("0.9", OF_A, name="a", terminationGracePeriodSeconds=600))
+    eventually(lambda: tenants(place) == {"a", "b"}, what="the kubelet has named both")
     before = allocatable(installed)
     place.cluster.run(f"kubectl -n {place.name} delete pod a --wait=false")
     place.cluster.run(f"kubectl -n {place.name} delete pod a --force --grace-period=0")
-    eventually(lambda: allocatable(installed) == before - 9, seconds=30, what="the scheduler is told of it")
-    assert place.create(pod("0.9", STUBBORN, name="next")).ok
-    eventually(lambda: place.events("FailedScheduling", "Pod"), what="the next one waits")
-    tenants = [one for at in shown("top")["nodes"] for gpu in at["gpus"] for one in gpu["tenants"]]
-    assert {one["pod"] for one in tenants if one["namespace"] == place.name} == {"a", "b"}
-    node.kill("sleep 0[.]3")
+    try:
+        eventually(lambda: allocatable(installed) == before - 9, seconds=30, what="the scheduler is told of it")
+        assert place.create(pod("0.9", STUBBORN, name="next")).ok
+        eventually(lambda: place.events("FailedScheduling", "Pod"), what="the next one waits")
+        assert tenants(place) == {"a", "b"}
+    finally:
+        node.kill("sleep 0[.]3")
     assert most_until_running(["next"], place, node) == 0.9
     eventually(lambda: allocatable(installed) == before, seconds=30, what="all of it is there again")
