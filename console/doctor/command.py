@@ -46,10 +46,8 @@ def _nobody(api: ApiServer) -> str:
         content = api.get("/version")
     except ForeignError as error:
         return f"expected an API server at {api.address}, got {error}"
-    except UnseenError as error:
-        return (
-            str(error) if error.status in _NOBODY else ""
-        )  # else an API server said so, and may answer other questions
+    except UnseenError as error:  # an API server that says why may answer other questions
+        return str(error) if error.status in _NOBODY else ""
     try:
         decoded(Object, content)
     except UnseenError as error:

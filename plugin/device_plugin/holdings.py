@@ -23,7 +23,7 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import Holder, by_gpu, kept_of
 from plugin.device_plugin.kubelet_record import KubeletRecord
 from plugin.device_plugin.listing import Listing
-from plugin.device_plugin.outliving import SOMEBODY, Endings, marked, still_used, without_ended
+from plugin.device_plugin.outliving import SOMEBODY, Endings, Left, marked, still_used, without_ended
 from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
@@ -53,8 +53,8 @@ class Holdings:
     ) -> None:
         """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
-        self._has_processes = has_processes
         self.record = KubeletRecord(kubelet.parent)
+        self._left = partial(Left, self.record.has_others, has_processes)
         self._clock = clock
         self._checkpoint = checkpoint or Checkpoint()
         self._lock = Lock()
@@ -146,7 +146,7 @@ class Holdings:
             is_first, self._known = not self._known, True
             is_whole, may_have = self._settling.is_settled(asked_seconds), self.record.has
             has_lost = partial(listing.has_lost, is_whole=is_whole, may_have=may_have)
-            has_ended = Endings(has_lost, self.record.has_others, self._has_processes)
+            has_ended = Endings(has_lost, self._left())
             held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
             self._held = marked(held, has_ended.outliving)
             if is_whole:
@@ -210,14 +210,14 @@ class Holdings:
     def recheck(self) -> None:
         """Take up that processes have ended which alone held something: for that the kubelet need not be asked."""
         with self._lock:
-            self._held = without_ended(self._held, self._has_processes)
+            self._held = without_ended(self._held, self._left())
 
     def outliving(self, ids: Collection[str]) -> dict[str, str]:
         """Say which of *ids* are held by processes alone that are left, and of which container."""
         self.record.look(self._clock())  # they may have been allocated since the last look
         with self._lock:
             held = self.record.noted(self._held)
-            left = still_used(held, ids, self.record.has_others, self._has_processes)
+            left = still_used(held, ids, self._left())
             self._held = {**held, **left}
         return {text: one.known_name or SOMEBODY for text, one in left.items()}
 

@@ -19,38 +19,45 @@ SOMEBODY = "a container"  # whose name nobody knows
 _NAMES = 3  # namespace, pod and container
 
 
-class Endings:
-    """Whether what the kubelet has taken back is free, at one moment; what is not, is in `outliving`."""
+class Left:
+    """What processes that are left use, at one moment."""
 
-    def __init__(self, is_taken_back: HasEnded, has_others: HasOthers, has_processes: HasProcesses) -> None:
-        self._is_taken_back = is_taken_back
+    def __init__(self, has_others: HasOthers, has_processes: HasProcesses) -> None:
         self._has_others = has_others
         self._has_processes = cache(has_processes)  # a container has many vGPUs
+
+    def use(self, text: str, holder: Holder) -> bool:
+        """Whether they use what a pod had, by its ID, which the kubelet has taken back."""
+        uid = holder.pod_uid
+        return bool(uid and self._has_processes(uid)) and not self._has_others(text, uid)
+
+
+class Endings:
+    """Whether what the kubelet has taken back is free; what is not, is in `outliving`."""
+
+    def __init__(self, is_taken_back: HasEnded, left: Left) -> None:
+        self._is_taken_back = is_taken_back
+        self._left = left
         self.outliving: set[str] = set()
 
     def __call__(self, text: str, holder: Holder) -> bool:
         """Whether nobody holds a vGPU any more, by its ID."""
         if not holder.outlives and not self._is_taken_back(text, holder):
             return False
-        uid = holder.pod_uid
-        if uid and self._has_processes(uid) and not self._has_others(text, uid):
+        if self._left.use(text, holder):
             self.outliving.add(text)
         return text not in self.outliving
 
 
-def still_used(
-    held: Mapping[str, Holder], taken_back: Collection[str], has_others: HasOthers, has_processes: HasProcesses
-) -> dict[str, Holder]:
-    """Find what processes still use of what is *taken back* of what was *held*; with a note of it."""
-    ending = Endings(lambda _text, _holder: True, has_others, has_processes)
-    left = {text: one for text in taken_back if (one := held.get(text)) and not ending(text, one)}
-    return marked(left, ending.outliving)
+def still_used(held: Mapping[str, Holder], taken_back: Collection[str], left: Left) -> dict[str, Holder]:
+    """Find what is used of what is *taken back* of what was *held*; with a note of it."""
+    of_these = ((text, held[text]) for text in taken_back if text in held)
+    return {text: replace(one, outlives=True) for text, one in of_these if left.use(text, one)}
 
 
-def without_ended(held: Mapping[str, Holder], has_processes: HasProcesses) -> dict[str, Holder]:
+def without_ended(held: Mapping[str, Holder], left: Left) -> dict[str, Holder]:
     """Leave out what processes alone held that have ended; the kubelet has taken that back long ago."""
-    has = cache(has_processes)
-    return {text: one for text, one in held.items() if not one.outlives or has(one.pod_uid)}
+    return {text: one for text, one in held.items() if not one.outlives or left.use(text, one)}
 
 
 def marked(held: Mapping[str, Holder], outliving: Collection[str]) -> dict[str, Holder]:

@@ -22,7 +22,7 @@ def of_tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iter
     if unnamed > (0 if unit == "vGPUs" else _rounded(occupancy)):
         yield (
             f"of no tenant: {unnamed}, of init containers or pods from before a restart: free two minutes after their "
-            "end"
+            "end; or of a pod that was deleted by force: free with its last process"
         )
     for one in occupancy.occupants:
         name = safe(f"{one.namespace}/{one.pod}/{one.container}")

@@ -37,9 +37,8 @@ class OnOneGpu:
     """Whose the processes on one GPU are."""
 
     by_container: Mapping[tuple[Container, ContainerId], list[ProcessUse]] = field(default_factory=dict)
-    of_node: list[ProcessUse] = field(
-        default_factory=list
-    )  # in no container, or in one that Kubernetes has not started
+    # In no container, or in one that Kubernetes has not started.
+    of_node: list[ProcessUse] = field(default_factory=list)
     complete: bool = False  # that is known of every process
 
 

@@ -50,6 +50,11 @@ def container(name: str = "main", image: str = BUSYBOX, **fields: Any) -> Object
     return {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", **fields}
 
 
+def stubborn(pause: str) -> Object:
+    """A container that ignores SIGTERM, whose process is told from others' by its *pause* in seconds."""
+    return container(command=["sh", "-c", f"trap '' TERM; while :; do sleep {pause}; done"])
+
+
 @dataclass(frozen=True)
 class Place:
     """A namespace of a test."""
@@ -136,6 +141,11 @@ class Place:
             f"kubectl -n {self.name} delete deploy,sts,job,cronjob,pod --all --wait=false --grace-period=1"
         )
         eventually(lambda: not self.all(), what=f"no pods in {self.name}")
+
+    def delete_twice(self, name: str) -> None:
+        """Delete a pod, and then by force: its containers keep the time that they were given first."""
+        for how in ("--wait=false", "--force --grace-period=0"):
+            self.cluster.run(f"kubectl -n {self.name} delete pod {name} {how}")
 
     def remove(self) -> None:
         self.empty()

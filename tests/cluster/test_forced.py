@@ -6,15 +6,8 @@ from tests.cluster.cluster import eventually
 from tests.cluster.dra.shares import STUBBORN, most_until_running
 from tests.cluster.installation import VGPU, Installation
 from tests.cluster.node import Node
-from tests.cluster.pods import Place, container, pod
-from tests.cluster.view import shown
-
-OF_A = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.3; done"])
-
-
-def tenants(place: Place) -> set[str]:
-    gpus = [gpu for at in shown("top")["nodes"] for gpu in at["gpus"]]
-    return {one["pod"] for gpu in gpus for one in gpu["tenants"] if one["namespace"] == place.name}
+from tests.cluster.pods import Place, pod, stubborn
+from tests.cluster.view import tenants_in
 
 
 def allocatable(installed: Installation) -> int:
@@ -27,16 +20,15 @@ def test_a_pod_that_was_being_deleted_before_keeps_its_vgpus_until_its_container
     installed: Installation, place: Place, node: Node
 ) -> None:
     place.started(pod("0.9", STUBBORN, name="b"))
-    place.started(pod("0.9", OF_A, name="a", terminationGracePeriodSeconds=600))
-    eventually(lambda: tenants(place) == {"a", "b"}, what="the kubelet has named both")
+    place.started(pod("0.9", stubborn("0.3"), name="a", terminationGracePeriodSeconds=600))
+    eventually(lambda: tenants_in(place.name) == {"a", "b"}, what="the kubelet has named both")
     before = allocatable(installed)
-    place.cluster.run(f"kubectl -n {place.name} delete pod a --wait=false")
-    place.cluster.run(f"kubectl -n {place.name} delete pod a --force --grace-period=0")
+    place.delete_twice("a")
     try:
         eventually(lambda: allocatable(installed) == before - 9, seconds=30, what="the scheduler is told of it")
         assert place.create(pod("0.9", STUBBORN, name="next")).ok
         eventually(lambda: place.events("FailedScheduling", "Pod"), what="the next one waits")
-        assert tenants(place) == {"a", "b"}
+        assert tenants_in(place.name) == {"a", "b"}
     finally:
         node.kill("sleep 0[.]3")
     assert most_until_running(["next"], place, node) == 0.9

@@ -32,6 +32,12 @@ def shown(*words: str, kubeconfig: Path | None = None) -> Any:
     return json.loads(ran.stdout)
 
 
+def tenants_in(namespace: str) -> set[str]:
+    """Name the pods of a namespace that have a share, by `gpu-share top`."""
+    gpus = (gpu for node in shown("top")["nodes"] for gpu in node["gpus"])
+    return {one["pod"] for gpu in gpus for one in gpu["tenants"] if one["namespace"] == namespace}
+
+
 def explained(name: str, namespace: str) -> dict[str, str]:
     """Give the sections of the explanation of one pod, or of an object without pods, and its title under ""."""
     (one,) = shown("explain", name, "-n", namespace)

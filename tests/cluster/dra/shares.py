@@ -6,11 +6,11 @@ import time
 from tests.cluster.api import Object
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.node import Node
-from tests.cluster.pods import Place, container, if_running, pod
+from tests.cluster.pods import Place, if_running, pod, stubborn
 
 CHANGED_SECONDS = 5
 PREPARED_AGAIN_SECONDS = 150  # the kubelet tries again after 75 to 90 s
-STUBBORN = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"])
+STUBBORN = stubborn("0.2")
 
 
 def resource_of(share: str, cluster: Cluster) -> str:
