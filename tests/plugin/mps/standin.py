@@ -51,11 +51,15 @@ started = {{}}  # servers: by PID, the end of a pipe that each waits for
 
 def start_server():
     waited, held = os.pipe()
+    until, executed = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.dup2(waited, 0)
         os.execve("/bin/sh", ["sh", "-c", "read end"], {{}})
     os.close(waited)
+    os.close(executed)
+    os.read(until, 1)  # before, it would be taken for one more daemon
+    os.close(until)
     started[str(pid)] = held
 
 def servers(told):
