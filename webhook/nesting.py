@@ -8,7 +8,7 @@ DEEPEST: Final = 500  # levels of nesting; a pod has about 15, and the decoder s
 _LARGEST_COUNTED = 1024 * 1024  # bytes
 # With all before them that is no bracket, or a string, to the end if it is open. One by one: all at once would be a
 # list that takes sixty times the body.
-_BRACKETS = re.compile(rb'(?:[^][{}"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+([][{}]++|\Z)', re.DOTALL)
+_BRACKETS = re.compile(rb'(?:(?>[^][{}"]++|"[^"\\]*+(?:(?>\\.[^"\\]*+))*+"?))*+([][{}]++|\Z)', re.DOTALL)
 
 
 def is_too_deep(body: bytes | bytearray) -> bool:

@@ -10,7 +10,7 @@ _END: Final = {
     sign: re.compile(rf"[\n\x7f{ends}](?:(?<=[\n\x7f])|(?![^\S\n]*[:,{sign}]))") for sign, ends in _ENDING.items()
 }
 # With the spaces beside its signs.
-_FIRST: Final = {sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}]++)*+") for sign in _END}
+_FIRST: Final = {sign: re.compile(rf"(?:(?>[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}]++))*+") for sign in _END}
 _ITEM: Final = {sign: re.compile(rf"{sign}\s*[A-Za-z_]\w*\s*:", re.ASCII) for sign in _END}
 _SIGN = re.compile("[:,;]")
 LONGEST_FIRST: Final = 512  # characters

@@ -19,7 +19,7 @@ _LONGEST_KEPT = 128  # characters
 # Programs that take words from a file or their input, or variables from a program: no inert words.
 _TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
-_UNREAD = re.compile(r"\A(?:\0[\1-\x08] ?)++")  # what a word begins with
+_UNREAD = re.compile(r"\A(?:(?>\0[\1-\x08] ?))++")  # what a word begins with
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -192,7 +192,7 @@ def _member(begin: str) -> re.Pattern[str]:
     """Match a setting in a list that begins so, with spaces beside its signs, and its value."""
     first, *rest = (re.escape(one) for one in re.split("([:,;])", begin) if one)
     # PyTorch takes one sign for another, and brackets, which are spaces in a text.
-    signs = {":": r"(?:[:,]|[^\S\n])++", ",": r"[^\S\n]*+,[^\S\n]*+", ";": r"[^\S\n]*+;[^\S\n]*+"}
+    signs = {":": r"(?:(?>[:,]|[^\S\n]))++", ",": r"[^\S\n]*+,[^\S\n]*+", ";": r"[^\S\n]*+;[^\S\n]*+"}
     tolerant = "".join(signs.get(one, one) for one in rest)
     value = rf"[^\s,;]{{0,{LONGEST_VALUE + 1}}}"
     return re.compile(rf"{first}(?<![\w-]{first}){tolerant}({value}(?:[^\S\n]++(?={_GOES_ON}){value})?)")

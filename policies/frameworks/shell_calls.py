@@ -21,7 +21,7 @@ from policies.frameworks.shell_texts import ShellTexts
 _STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
-_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)++")
+_KNOWN_MARKS = re.compile(f"(?:(?>{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?))++")
 _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08])*+=(?!/)", re.ASCII)
 _SPACE = re.compile(r"\s")
 

@@ -8,7 +8,7 @@ import msgspec
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 # Characters that JSON has in its texts as they are, and YAML not at all, or as the end of a line.
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_KEY = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*:)?')  # or another text, without the colon
+_KEY = re.compile(r'"(?:(?>[^"\\]|\\.))*+"(\s*:)?')  # or another text, without the colon
 _LONGEST_KEY = 1000  # characters; YAML takes 1024 without a question mark
 _BETWEEN = re.compile(r"[ \t\r\n]*")
 _scan = json.JSONDecoder().raw_decode

@@ -11,9 +11,9 @@ from policies.frameworks.shell.script import Command
 _TEST = re.compile(
     r"\s*(?:!\s+)?(?:-[a-zA-Z]\s+\S+|[$\"'0-9-]\S*\s+(?:==?|!=|=~|-(?:eq|ne|l[te]|g[te]|[no]t|ef))\s.*)\s*", re.DOTALL
 )
-_QUOTES = re.compile(r"""(?:[^'"\\]++|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.)*+""", re.DOTALL)
+_QUOTES = re.compile(r"""(?:(?>[^'"\\]++|'[^']*+'|"(?:(?>[^"\\]|\\.))*+"|\\.))*+""", re.DOTALL)
 # What dash makes of it: commands up to the first parenthesis, where it finds an error and runs no more.
-_PART = re.compile(r"""((?:[^'"\\&|;\n(]|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.)++)|[&|;\n]+|\(.*""", re.DOTALL)
+_PART = re.compile(r"""((?:(?>[^'"\\&|;\n(]|'[^']*+'|"(?:(?>[^"\\]|\\.))*+"|\\.))++)|[&|;\n]+|\(.*""", re.DOTALL)
 # As it is nearly always written. More of quotes, or something behind them at once, would be read in other ways.
 _DELIMITER = re.compile(
     r"""[ \t]*(?:'([^'\n]*)'|"([^"\\$`\n]*)"|\\([\w.-]+)|([\w.-]+))(?=$|[ \t\n;&|()<>])""", re.ASCII

@@ -30,7 +30,9 @@ _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTING: Final = "<>&0123456789"
 _SIGNS: Final = frozenset(f"{_SKIPPING}{_REDIRECTING}{_ENDING}()")  # with which begins what is no word, or may be none
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
-_ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
+_ASSIGNMENT = re.compile(
+    rf'([A-Za-z_]\w*+)(\[(?:(?>{_IN_INDEX}|"(?:(?> |{_IN_INDEX}))*+")){{0,16}}+\])?(\+?)=', re.ASCII
+)
 _TOKENS_OF_COMMAND: Final = 3  # beside those of what is in it
 _TOKENS_OF_ARRAY: Final = 3  # beside those of its elements
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)

@@ -36,7 +36,8 @@ _SILENT: Final = frozenset(
 )
 _MUTE: Final = frozenset({":", "[", "exit", "false", "nc", "netcat", "shift", "sleep", "test", "true", "wait"})
 _SEEKING: Final = frozenset({"egrep", "fgrep", "grep"})
-_REPLACING = re.compile(r"s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*+\1((?:(?!\1)[^\\\n]|\\.)*+)\1[gIp0-9]*")
+_PART_OF_SED: Final = r"(?:(?>(?!\1)[^\\\n]|\\.))*+"  # up to the sign that the first group found
+_REPLACING = re.compile(rf"s([^\w\s\\;]){_PART_OF_SED}\1({_PART_OF_SED})\1[gIp0-9]*")
 # How words begin that make a tool run what another word says.
 _RUNNING: Final = {
     "apt": ("-o", "--option"),
@@ -84,7 +85,7 @@ _OPTION_OF_SED = re.compile(
 _ADDRESS_OF_SED: Final = r"(?:[0-9$]+|/[^/\n]*/)?(?:,(?:[0-9$]+|/[^/\n]*/))?[ \t]*!?"
 # Of all that a script may have, what people write: p, d, q, =, and s with a sign that is no letter, and without e.
 _OF_SED = re.compile(
-    rf"[\s;]*+(?:{_ADDRESS_OF_SED}(?:[pdq=]|s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*+\1(?:(?!\1)[^\\\n]|\\.)*+\1[gIp0-9]*)[\s;]*)++"
+    rf"[\s;]*+(?:(?>{_ADDRESS_OF_SED}(?:[pdq=]|s([^\w\s\\;]){_PART_OF_SED}\1{_PART_OF_SED}\1[gIp0-9]*)[\s;]*))++"
 )
 
 

@@ -14,11 +14,11 @@ _AGO: Final = r"[-+]?[0-9]{1,2} (?:second|sec|minute|min|hour|day|week|month)s?(
 _DAY: Final = rf"now|today|yesterday|tomorrow|@?[0-9]{{1,10}}|20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}|{_AGO}"
 _DATE: Final = (
     rf"-[du]|-I(?:date|hours|minutes|seconds)?|{_DAY}|(?:-d ?|--date=)(?:{_DAY})"
-    r"|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:%[YmdHMSsFTjyN]|[\w.:-]++)*+"
+    r"|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:(?>%[YmdHMSsFTjyN]|[\w.:-]++))*+"
 )
-_PATH: Final = r"(?!-)(?:(?!/-)[\w./:@%+=-])++"  # none of its parts begins with a dash
+_PATH: Final = r"(?!-)(?:(?>(?!/-)[\w./:@%+=-]))++"  # none of its parts begins with a dash
 _WITHOUT_EQUALS_SIGN: Final = rf"(?!.*=){_PATH}"  # so that no variable is set by what is put together
-_NUMBER: Final = f"(?:[0-9]++|{A_VALUE})++"
+_NUMBER: Final = f"(?:(?>[0-9]++|{A_VALUE}))++"
 # The tools that write a value whatever operands of this form they have.
 _OPERANDS = {
     name: re.compile(pattern, re.ASCII)
@@ -36,8 +36,8 @@ _PRINTED: Final = r"%(?:0[0-9]{1,3})?d|%x|%\.[0-9]f"  # never empty
 _SIGN: Final = rf"[\w./:]|{_PRINTED}"
 # A dash stands behind what is never empty: in each line, since the words that are left begin the format anew. And a
 # digit or a dash is in it behind all directories, so that it names neither a variable of a setting nor `sudo`.
-_HAS_NUMBER: Final = r"(?:[^/]*+/)*+(?:[^/0-9%-]|%(?!d))*+(?:[0-9-]|%d)"
-_FORMAT = re.compile(rf"(?={_HAS_NUMBER})(?:(?:{_SIGN})(?:{_SIGN}|-|%s)*+|(?:{_SIGN}|%s)++)(?:\\n)?", re.ASCII)
+_HAS_NUMBER: Final = r"(?:(?>[^/]*+/))*+(?:(?>[^/0-9%-]|%(?!d)))*+(?:[0-9-]|%d)"
+_FORMAT = re.compile(rf"(?={_HAS_NUMBER})(?:(?:{_SIGN})(?:(?>{_SIGN}|-|%s))*+|(?:(?>{_SIGN}|%s))++)(?:\\n)?", re.ASCII)
 _FORMATTED = re.compile(rf"{_NUMBER}|(?!.*[/=]){_PATH}", re.ASCII)
 _OF_FILE = re.compile(_PATH, re.ASCII)
 _LONGEST: Final = 256  # characters of an operand
