@@ -121,7 +121,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     advertised: Count | None = None  # vGPUs that the kubelet is told are healthy; None by DRA, and of older plugins
     granted: Part | None = None
     hidden: Part | None = None
-    outlived: Part = 0  # of what is granted by DRA, that processes use whose pods were deleted by force
+    outlived: Part = 0  # of what is granted, that processes use whose pods were deleted by force
     free: Part | None = None
     largest_free: Part | None = None  # the largest share that still fits
     tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()

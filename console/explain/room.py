@@ -85,10 +85,10 @@ def _offered(node: SeenNode, grant: Grant) -> tuple[str, list[Gpu]]:
 
 
 def _too_little(node: SeenNode, offered: Sequence[Gpu], needed: int) -> Iterator[str]:
+    used = "".join(f"; GPU {gpu.index}: {told}" for gpu in offered if (told := outlived_text(gpu)))
     if not offered[0].resource:
         left = sum(gpu.milli(gpu.free or 0) for gpu in offered)
         if left < needed:
-            used = "".join(f"; GPU {gpu.index}: {told}" for gpu in offered if (told := outlived_text(gpu)))
             yield f"its GPUs have {milli_text(left)} left in all, and the pod asks for {milli_text(needed)}{used}"
         return
     resource = offered[0].resource
@@ -98,7 +98,7 @@ def _too_little(node: SeenNode, offered: Sequence[Gpu], needed: int) -> Iterator
         held = sum(gpu.advertised or 0 for gpu in offered) - left
         left = max(0, min(left, has - held))  # what its kubelet does not know of, no scheduler does
     if left < needed:
-        yield f"it has {left} {resource} left in all, and the pod asks for {needed}"
+        yield f"it has {left} {resource} left in all, and the pod asks for {needed}{used}"
 
 
 def _milli(one: Grant.Container) -> int:

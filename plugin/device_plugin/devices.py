@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from plugin.device_plugin.alignment import Alignment
 from plugin.device_plugin.fit_guard import FitGuard, Room
+from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.labels import Indexes, Labels, free_labels
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device, Subscription
@@ -99,10 +100,9 @@ class Devices:
             elsewhere = counts.total() - sum(counts[one.uuid] for one in gpus)
             return counts[gpu.uuid] + (elsewhere if gpus and gpu.uuid == gpus[0].uuid else 0)
 
-    def numbers(self, gpu: Gpu) -> dict[str, int]:
-        """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
-        with self._changed:
-            return self._occupied.numbers(gpu.uuid, usual=self._pool.vgpus_per_gpu)
+    def held_on(self, gpu: Gpu) -> Mapping[str, Holder]:
+        """Say which vGPUs are held on a GPU, by their IDs."""
+        return self._occupied.by_gpu.get(gpu.uuid, {})
 
     def offered(self, ids: Collection[str], *, size: int) -> None:
         """Take up that the kubelet has *ids* for a new container that gets *size* of them."""

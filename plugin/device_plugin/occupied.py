@@ -52,10 +52,6 @@ class Occupied:
             self._free[key] = self._counted(gpu, vgpus_per_gpu=vgpus_per_gpu)
         return self._free[key]
 
-    def numbers(self, gpu: str, *, usual: int) -> dict[str, int]:
-        """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
-        return {text: holder.of or usual for text, holder in self.by_gpu.get(gpu, {}).items()}
-
     def held_as(self, resource: str, gpus: Collection[str]) -> Iterable[tuple[VGpuId, str]]:
         """
         List the vGPUs that are held as *resource*, each with the UUID of the GPU that it is on.

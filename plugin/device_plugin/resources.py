@@ -9,6 +9,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.guarded import fit_guard_state
 from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.offers import offers
 from plugin.device_plugin.service import Resource
 from plugin.errors import HoldingsError, PluginError
 from plugin.gpus.gpu import Gpu, Pool
@@ -21,7 +22,7 @@ from plugin.shares.preference import AllocationPolicy
 from plugin.shares.specifications import Specifications
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, MPS, TIME_SLICING, WHOLE, Handover, SharingStrategy
+from policies.contract import MPS, TIME_SLICING, WHOLE, Handover, SharingStrategy
 
 _BY_MPS = "a process reaches one GPU through MPS"
 
@@ -58,24 +59,12 @@ class Resources:
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
-        offers: list[Offer] = []
-        for (strategy, device), resource in tuple(self._resources.items()):
-            devices, per_gpu = resource.devices, resource.devices.pool.vgpus_per_gpu
-            offers.extend(
-                Offer(
-                    gpu=gpu,
-                    strategy=strategy,
-                    allocation=DEVICE_PLUGIN,
-                    resource=resource.name,
-                    device=device,
-                    vgpus_per_gpu=per_gpu,
-                    left=devices.left(gpu),
-                    advertised=devices.advertised(gpu),
-                    numbers=devices.numbers(gpu),
-                )
-                for gpu in devices.pool.gpus
-            )
-        return tuple(offers)
+        resources = tuple(self._resources.items())
+        return tuple(
+            offer
+            for (strategy, device), resource in resources
+            for offer in offers(resource.devices, strategy=strategy, device=device)
+        )
 
     def fit_guard(self) -> FitGuardState | None:
         """Say what is free of each GPU, and what of it is hidden; None without a guard. From any thread."""

@@ -59,7 +59,7 @@ class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     advertised: Count | None = None  # vGPUs, whatever their number, that the kubelet is told are healthy; None by DRA
     granted: Part | None = None  # None if the kubelet has never said who holds what
     hidden: Part | None = None
-    outlived: Part = 0  # of what is granted, that processes use which outlive their pods; not by the device plugin
+    outlived: Part = 0  # of what is granted, that processes use which outlive their pods
     free: Part | None = None  # that would be allocated if the GPU is healthy
     largest_free: Part | None = None
     all_named: bool = False  # whatever is held of it, one of the occupants holds

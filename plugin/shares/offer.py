@@ -37,7 +37,7 @@ class Offer:
     advertised: int | None = None  # vGPUs that the kubelet is told are healthy; None by DRA
     numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU
     claimed: frozenset[str] = frozenset()  # devices of DRA that claims hold on it, by name
-    outlived: Outlived | None = None  # by DRA; None where nothing is
+    outlived: Outlived | None = None  # None where nothing is
 
     @property
     def parts(self) -> int:

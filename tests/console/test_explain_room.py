@@ -88,6 +88,18 @@ def test_what_processes_of_a_deleted_pod_use_is_told_of(asked: Asked, asks: Obje
 @pytest.mark.parametrize(
     ("asks", "told"),
     [
+        (waits(4), f"no GPU has 0.4 free: GPU 0 has 0.1, 0.8 {USED}, GPU 1 has 0.3"),
+        (waits(3, 2), f"it has 4 gpu-share.dev/vgpu left in all, and the pod asks for 5; GPU 0: 0.8 {USED}"),
+    ],
+)
+def test_what_they_use_of_vgpus_is_told_of_too(asked: Asked, asks: Object, told: str) -> None:
+    gpus = gpu(tenant("old", 8), tenant("beside", 1), outlived=8), gpu(tenant("b", 7), index=1)
+    assert f"    gpu-a: {told}\n" in explain(asked, of_gpus(asks, *gpus), "late")
+
+
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
         (waits(3), NOTHING),
         (waits(4), "no GPU has 0.571 free: GPU 0 has 0.428, 0.142 hidden"),
         (waits(2, 2), "it has 3 gpu-share.dev/vgpu left in all, and the pod asks for 4"),

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plugin.device_plugin.devices import Devices
-from plugin.device_plugin.holder import Holder
-from plugin.device_plugin.occupied import Occupied
 from plugin.errors import TenantsError
-from plugin.gpus.gpu import Pool, VGpuId
+from plugin.gpus.gpu import VGpuId
 from plugin.occupancy_watch import OccupancyContext, OccupancyWatch, occupancy
 from plugin.pod_resources.occupancy import FILE, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.pod_resources.tenants import Tenant
@@ -102,18 +99,6 @@ def test_vgpus_of_an_earlier_number_are_counted_in_thousandths_and_keep_their_li
     assert (found.parts, found.vgpus_per_gpu, found.advertised) == (1000, 7, 6)
     assert (found.hidden, found.free, found.largest_free) == (142, 429, 428)
     assert [(one.parts, one.thread_percentage) for one in found.occupants] == [(300, 30)]
-
-
-def test_what_is_free_and_what_is_hidden_is_what_the_devices_say() -> None:
-    devices = Devices(Pool(gpus=(GPU, OTHER), vgpus_per_gpu=10), faults={OTHER.uuid: "it is lost"})
-    held = {
-        str(one): Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(1, gpu_uuid=OTHER.uuid)
-    }
-    held |= {str(one): Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(0)}
-    devices.set_held(Occupied(by_gpu={GPU.uuid: held}))
-    assert (devices.left(GPU), devices.left(OTHER)) == ((6, 0), (10, 0))
-    assert (devices.advertised(GPU), devices.advertised(OTHER)) == (7, 1)
-    assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{OTHER.uuid}::1": 5}
 
 
 def test_by_dra_a_share_is_in_thousandths_and_the_largest_one_is_of_the_grid() -> None:
