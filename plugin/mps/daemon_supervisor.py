@@ -134,7 +134,7 @@ class DaemonSupervisor:
             self._limits.doubt()
         if isinstance(seen, Answered | Unreachable) and seen.servers:
             seen = _with(seen, self._hold(seen.servers, at_most_seconds=self._context.timing.answer))
-        if isinstance(seen, Unreachable):
+        if isinstance(seen, Unreachable) or (isinstance(seen, Answered) and self._status.state == "failed"):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
@@ -153,13 +153,15 @@ class DaemonSupervisor:
         self._active = tuple(pid for pid, state in servers.items() if state == "ACTIVE")
         return self._hold_limits(at_most_seconds=at_most_seconds)
 
-    def _left(self, seen: Unreachable) -> Unreachable:
+    def _left(self, seen: Answered | Unreachable) -> Answered | Unreachable:
         if not (seen.in_use and self._is_left()):
             return replace(seen, in_use=False)
+        if isinstance(seen, Answered):
+            return seen
         return replace(seen, why=left_alone(self._context.place.pipe_directory / self.gpu.uuid, seen.why))
 
     def _is_left(self) -> bool:
-        """Whether a daemon that nobody reaches is left alone: ended, it would take contexts along, or for nothing."""
+        """Whether a daemon of no use is left alone: ended, it would take contexts along, or for nothing."""
         if is_removed(self._context.place.pipe_directory):  # none can be started here
             return True
         return bool(self._in_use.held(frozenset({self.gpu.uuid})))

@@ -67,6 +67,7 @@ class Answered:
 
     servers: Mapping[int, ServerState]
     fault: str = ""  # why no container may start with it all the same
+    in_use: bool = True  # containers may have contexts by it
 
 
 Seen = Gone | NotStarted | NoAnswer | Unreachable | Blocked | Answered
@@ -80,7 +81,7 @@ class DaemonStatus:
     why: str = "the daemon was not started yet"
     running: bool = False  # as far as is known
     unserved: bool = False  # there is no server, and why says so
-    unanswered: int = 0  # looks in a row
+    unanswered: int = 0  # looks in a row, those of a daemon that answers and is of no use to anybody among them
     failures: int = 0  # since it was last steady
     due_seconds: float = 0.0  # not started before, where it is not running
     good_since_seconds: float | None = None
@@ -113,14 +114,8 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
             return _unanswered(status, why, now_seconds, counted="seen ")
         case Unreachable(why) | Blocked(why):
             return replace(_not_good(status, "failed", why), running=True, unanswered=0), "wait"
-        case Answered(servers, fault):
-            status = replace(status, running=True, unanswered=0)
-            if not servers:
-                return _unserved(status, fault)
-            status = replace(status, unserved=False)
-            if fault and "FAULT" not in servers.values():
-                return _not_good(status, "failed", fault), "wait"
-            return _answered(status, servers.values(), now_seconds), "wait"
+        case Answered():
+            return _answered(status, seen, now_seconds)
         case _:
             assert_never(seen)
 
@@ -164,7 +159,25 @@ def _not_good(status: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
     return replace(status, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
 
 
-def _answered(status: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:
+def _answered(status: DaemonStatus, seen: Answered, now_seconds: float) -> tuple[DaemonStatus, Action]:
+    useless = status.unanswered + 1
+    status = replace(status, running=True, unanswered=0)
+    servers = seen.servers.values()
+    if not servers:
+        return _unserved(status, seen.fault)
+    status = replace(status, unserved=False)
+    if seen.fault and "FAULT" not in servers:
+        return _not_good(status, "failed", seen.fault), "wait"
+    status = _served(status, servers, now_seconds)
+    if status.state != "failed" or seen.in_use:
+        return status, "wait"
+    if useless >= UNANSWERED_BEFORE_KILL:
+        why = f"{status.why}, and no container holds a share of the GPU, seen {useless} times in a row"
+        return _failed(status, why, now_seconds), "kill"
+    return replace(status, unanswered=useless), "wait"
+
+
+def _served(status: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:
     if "FAULT" in servers:
         why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
         return _not_good(status, "fault", why)

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from plugin.mps.answers import ServerState
 from plugin.mps.restart_policy import (
     Action,
     Answered,
@@ -73,6 +76,20 @@ def test_a_server_in_a_state_that_a_newer_driver_may_have_is_not_ready_and_ends_
     assert (watch.state, "kill" in actions) == ("failed", False)
     assert "unknown state" in watch.why
     assert after(*looks, (20, ACTIVE)).state == "ready"
+
+
+@pytest.mark.parametrize(("state", "before"), [("UNKNOWN", ()), ("INITIALIZING", (1, 30, 61))])
+def test_a_server_that_serves_nobody_is_the_end_of_its_daemon_where_nobody_holds_a_share(
+    state: ServerState, before: tuple[int, ...]
+) -> None:
+    useless = Answered({1: state}, in_use=False)
+    looks: Looks = [(0, Gone()), *((second, useless) for second in (*before, 62, 63, 64, 65))]
+    watch, actions = watched(*looks, (66, useless))
+    assert (actions[-1], watch.state, watch.running, watch.due_seconds) == ("kill", "failed", False, 67)
+    assert "no container holds a share of the GPU, seen 5 times in a row; the next start" in watch.why
+    assert "kill" not in actions[:-1]
+    for other in (replace(useless, in_use=True), ACTIVE, FAULT, Blocked("lost")):
+        assert "kill" not in watched(*looks, (66, other), *((67 + number, useless) for number in range(4)))[1]
 
 
 def test_a_killed_daemon_is_started_again_after_the_pause() -> None:
