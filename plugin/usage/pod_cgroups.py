@@ -11,7 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -32,6 +32,10 @@ _MOST_REMEMBERED: Final = 4096
 # file of process IDs does not: it leaves out those that the reader's PID namespace does not have.
 _TELLING: Final = ("cgroup.events", "pids.current")
 _SLICE: Final = ".slice"
+# Of a container where its handler in the runtime has the driver cgroupfs, and the kubelet systemd. It is in the cgroup
+# that the runtime is in, or in the topmost one (kubernetes/kubernetes#106514).
+_BESIDE: Final = r"\.slice:cri-containerd:[0-9a-f]{64}"
+_OF_SYSTEM: Final = "system.slice"
 
 
 class PodCgroups:
@@ -88,6 +92,9 @@ class PodCgroups:
                 yield parent / f"{parent.name.removesuffix(_SLICE)}-pod{pod_uid.replace('-', '_')}{_SLICE}"
             else:
                 yield parent / f"pod{pod_uid}"
+        beside = re.compile(f"(?:.{{1,200}}-)?pod{pod_uid.replace('-', '_')}{_BESIDE}")
+        for top in {one.parent for one in self._parents if _ALL_PODS.fullmatch(one.name) and one.suffix == _SLICE}:
+            yield from (one for one in _of_runtimes(top) if beside.fullmatch(one.name))
 
 
 def _parents(directory: Path) -> Iterator[Path]:
@@ -96,6 +103,12 @@ def _parents(directory: Path) -> Iterator[Path]:
         if _ALL_PODS.fullmatch(cgroup.name) and any((cgroup / name).exists() for name in _TELLING):
             yield cgroup
             yield from (one for one in _within(cgroup) if _CLASS.fullmatch(one.name))
+
+
+def _of_runtimes(top: Path) -> Iterator[Path]:
+    """Find the cgroups that are in the topmost one of a hierarchy, or in that of a service."""
+    services = _within(top / _OF_SYSTEM)
+    yield from islice(chain(_within(top), services, chain.from_iterable(map(_within, services))), _MOST_LOOKED_AT)
 
 
 def _cgroups(directory: Path, depth: int = 0) -> Iterator[Path]:

@@ -41,13 +41,23 @@ class Tree:
             pod = all_pods / self._pod.format(uid.replace("-", self._dash))
             pod.mkdir(parents=True, exist_ok=True)
             for cgroup in (all_pods, pod):
-                (cgroup / "cgroup.procs").write_text("")
-                if hierarchy in self._v2:
-                    (cgroup / "cgroup.events").write_text(f"populated {int(processes)}\nfrozen 0\n")
-                elif hierarchy.name == "pids":
-                    (cgroup / "pids.current").write_text(f"{int(processes)}\n")
+                self._tells(hierarchy, cgroup, processes=processes)
             found.append(pod)
         return found
+
+    def has_beside(self, uid: str, within: str, *, processes: bool) -> None:
+        """Give a container of a pod a cgroup in another, as a runtime with cgroupfs names it below a slice."""
+        for hierarchy in (*self._v1, *self._v2):
+            name = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice:cri-containerd:{'a' * 64}"
+            (hierarchy / within / name).mkdir(parents=True, exist_ok=True)
+            self._tells(hierarchy, hierarchy / within / name, processes=processes)
+
+    def _tells(self, hierarchy: Path, cgroup: Path, *, processes: bool) -> None:
+        (cgroup / "cgroup.procs").write_text("")
+        if hierarchy in self._v2:
+            (cgroup / "cgroup.events").write_text(f"populated {int(processes)}\nfrozen 0\n")
+        elif hierarchy.name == "pids":
+            (cgroup / "pids.current").write_text(f"{int(processes)}\n")
 
 
 @pytest.fixture(params=[(layout, kind) for layout in LAYOUTS for kind in ("v1", "v2", "hybrid")], ids=str)
@@ -65,6 +75,28 @@ def test_a_pod_has_processes_as_long_as_its_cgroup_has(tree: Tree) -> None:
     tree.has(OTHER, processes=False)
     assert tree.pods.has_processes(OTHER) is False
     tree.has(STATIC, processes=True)
+    assert tree.pods.has_processes(STATIC) is True
+
+
+@pytest.mark.parametrize("kind", ["v1", "v2", "hybrid"])
+@pytest.mark.parametrize("own", ["as the kubelet's", "as the tenant's"])
+@pytest.mark.parametrize("within", ["", "system.slice", "system.slice/containerd.service"])
+def test_a_container_is_found_whose_handler_has_the_driver_cgroupfs_below_a_kubelet_with_systemd(
+    tmp_path: Path, kind: str, own: str, within: str
+) -> None:
+    tree = Tree(tmp_path, "systemd", kind=kind)
+    tree.has(OWN, processes=own == "as the kubelet's")
+    tree.has(OTHER, processes=False)
+    assert tree.pods.has_processes(OTHER) is (False if own == "as the kubelet's" else None)
+    if own == "as the tenant's":
+        tree.has_beside(OWN, within, processes=True)
+        tree.now_seconds += 31
+    tree.has_beside(OTHER, within, processes=True)
+    assert tree.pods.has_processes(OTHER) is True
+    tree.has_beside(OTHER, within, processes=False)
+    assert tree.pods.has_processes(OTHER) is False
+    tree.has_beside(STATIC, within, processes=True)
+    assert tree.pods.has_processes(OTHER) is False
     assert tree.pods.has_processes(STATIC) is True
 
 
