@@ -45,6 +45,7 @@ class NvmlEvents:
         self._listened_to: frozenset[str] | None = None
         self._set: Any = None  # NVML's; None while nothing is registered
         self._known: dict[bytes, Told] = {}  # of this set, as the driver wrote them
+        self._uuids: dict[bytes, str] = {}  # of what was registered, by its handle
         self._failures: dict[str, _Failure] = {}  # of GPUs, by UUID, that the driver supports events of
 
     @property
@@ -116,6 +117,7 @@ class NvmlEvents:
         """Give up what `listen` has set up."""
         self._listened_to = None
         self._known.clear()
+        self._uuids.clear()
         events, self._set = self._set, None
         if events is not None:
             with suppress(self._nvml.NVMLError):
@@ -130,9 +132,18 @@ class NvmlEvents:
             if xid == _RECOVERY_ACTION_XID and self._tells_recovery(event.device):
                 return "look"
             parts = _part(event, "gpuInstanceId"), _part(event, "computeInstanceId")
-            return Told(event.device, uuid_of(self._nvml, event.device), what, xid, *parts)
+            return Told(event.device, self._uuid_of(event.device), what, xid, *parts)
         except errors_of_one(self._nvml):
             return "look"
+
+    def _uuid_of(self, handle: Any) -> str:
+        """Name a GPU, also one that does not say who it is at this moment: the event may be all that tells of it."""
+        try:
+            return uuid_of(self._nvml, handle)
+        except errors_of_one(self._nvml):
+            if known := self._uuids.get(_raw(handle) or b""):
+                return known
+            raise
 
     def _tells_recovery(self, handle: Any) -> bool:
         return if_answered(self._nvml, lambda: recovery_action(self._nvml, handle)) is not None
@@ -153,6 +164,8 @@ class NvmlEvents:
             types = self._nvml.nvmlDeviceGetSupportedEventTypes(handle) & _WANTED
             if types:
                 self._nvml.nvmlDeviceRegisterEvents(handle, types, self._set)
+                if raw := _raw(handle):
+                    self._uuids[raw] = uuid
         except self._nvml.NVMLError as error:
             raise_if_nvml_failed(error)
             self._fail(uuid, error)
@@ -183,9 +196,13 @@ def _part(event: Any, field: str) -> int | None:
     return None if number == _ALL_INSTANCES else number
 
 
-def _raw(event: Any) -> bytes | None:
-    """Copy what the driver wrote, which tells events apart in a tenth of the time; None if NVML is not the library."""
+def _raw(written: Any) -> bytes | None:
+    """
+    Copy what the driver wrote: an event, or a handle.
+
+    That tells events apart in a tenth of the time. None if NVML is not the library.
+    """
     try:
-        return bytes(event)
+        return bytes(written)
     except TypeError:
         return None

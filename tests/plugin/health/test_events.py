@@ -55,6 +55,17 @@ def test_on_an_old_driver_a_gpu_whose_events_cannot_be_registered_is_marked_unti
     wait_until(lambda: node.sources(1) == ["xid"])
 
 
+def test_on_an_old_driver_a_gpu_is_heard_that_does_not_say_who_it_is_at_that_moment(
+    start: StartNode, old_nvml: Nvml, script: Script
+) -> None:
+    node = start(nvml=old_nvml)
+    node.becomes(10, 10)
+    script.say("nameless 1", "xid 1 48")
+    wait_until(lambda: "xid" in node.sources(1))
+    script.take_back("nameless 1")
+    assert node.healthy() == [10, 0]
+
+
 @pytest.mark.parametrize(("library", "code"), [("nvml", 999), ("old_nvml", 3)], ids=["tells recovery", "not supported"])
 def test_a_gpu_whose_events_cannot_be_registered_is_looked_at_where_that_is_enough_or_all_that_can_be(
     start: StartNode, request: pytest.FixtureRequest, script: Script, library: str, code: int
