@@ -12,7 +12,7 @@ after this one, and by the kubelet in our answers. Where the kubelet names a vGP
 which GPU that is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -185,12 +185,11 @@ class Holdings:
         It is a new container, whoever had them before; *left* is what init containers of its pod had. Say why that
         cannot be kept, or nothing.
         """
-        now_seconds = self._clock()
         with self._lock:
             self._checkpoint.allocations = number = self.allocations + 1
             holder = Holder(
                 container=None,
-                since_seconds=now_seconds,
+                since_seconds=self._clock(),
                 resource=resource,
                 of=of,
                 pod=pod_of(gpu_of, self._held, number=number),
@@ -208,9 +207,13 @@ class Holdings:
             return self._checkpoint.unwritten
 
     def recheck(self) -> None:
-        """Take up that processes have ended which alone held something: for that the kubelet need not be asked."""
+        """Take up what the kubelet need not be asked for: its checkpoint, and the end of what processes alone held."""
+        self.record.look(self._clock())
         with self._lock:
-            self._held = without_ended(self._held, self._left())
+            before = self._held
+            self._held = without_ended(self.record.noted(before), self._left())
+            if self._held != before:
+                self._write()
 
     def outliving(self, ids: Collection[str]) -> dict[str, str]:
         """Say which of *ids* are held by processes alone that are left, and of which container."""
@@ -221,10 +224,9 @@ class Holdings:
             self._held = {**held, **left}
         return {text: one.known_name or SOMEBODY for text, one in left.items()}
 
-    def free(self, ids: Iterable[str], *, resource: str = "") -> bool:
+    def free(self, ids: Collection[str], *, resource: str = "") -> bool:
         """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
         with self._lock:
-            ids = tuple(ids)
             self._offered.update(dict.fromkeys(ids, resource))
             known = [text for text in ids if (one := self._held.get(text)) and one.resource in ("", resource)]
             for text in known:
@@ -233,9 +235,7 @@ class Holdings:
 
     def is_record_due(self) -> bool:
         """Whether the kubelet should write its checkpoint: that alone says of some vGPUs whether they are held."""
-        with self._lock:
-            now_seconds = self._clock()
-            return self.record.is_due(self._held, now_seconds, is_settled=self._settling.is_settled(now_seconds))
+        return self.record.is_due(self.held(), self._clock(), is_settled=self.is_settled)
 
     def _write_again(self) -> None:
         """Write what could not be written, and now and then what could: whether it still can, shows before a pod."""
@@ -246,5 +246,5 @@ class Holdings:
 
     def _write(self) -> None:
         self._written_seconds = self._clock()
-        kept = kept_of(self._held, unknown_of=self._checkpoint.unknown_of)
-        self._checkpoint.write(kept, is_complete=not self.is_blind)
+        held, unknown_of = self._held, self._checkpoint.unknown_of
+        self._checkpoint.write(kept_of(held, unknown_of=unknown_of), is_complete=not self.is_blind)

@@ -106,6 +106,26 @@ def test_a_kubelet_that_does_not_list_who_has_what_gives_nothing_away_that_is_us
     node.check()
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_neither_is_what_it_has_given_away_since_it_lists_nothing(node: ForcedNode, *, restarted: bool) -> None:
+    node.admit("b", 9)
+    node.after(5)
+    node.is_silent = True
+    node.admit("a", 9)
+    for _ in range(3):
+        with pytest.raises(TenantsError):
+            node.look()
+    if restarted:
+        node.start_plugin()
+    node.delete_by_force("default/a")
+    node.write()
+    for _ in range(3):
+        with pytest.raises(TenantsError):
+            node.look()
+    with pytest.raises(UnexpectedAdmissionError, match="still use|Available: "):
+        node.admit("c", 9)
+
+
 def test_what_has_ended_is_free_although_the_kubelet_does_not_list_who_has_what(node: ForcedNode) -> None:
     node.admit("a", 9)
     node.after(5)
