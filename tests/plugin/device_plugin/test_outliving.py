@@ -122,7 +122,7 @@ def test_neither_is_what_it_has_given_away_since_it_lists_nothing(node: ForcedNo
     for _ in range(3):
         with pytest.raises(TenantsError):
             node.look()
-    with pytest.raises(UnexpectedAdmissionError, match="still use|Available: "):
+    with pytest.raises(UnexpectedAdmissionError, match=r"still use|Available: "):
         node.admit("c", 9)
 
 
