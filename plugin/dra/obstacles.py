@@ -56,7 +56,6 @@ def _holders(gpu: str, held: Iterable[tuple[str, Prepared]]) -> dict[str, Fracti
     """Say who holds something of a GPU, and which part of it."""
     holders = {}
     for uid, prepared in held:
-        part = sum((one.part for one in prepared.devices if gpu in one.gpus), Fraction(0))
-        if part:
-            holders[f"{prepared.namespace}/{prepared.name} ({uid})"] = part
+        if parts := [one.part for one in prepared.devices if gpu in one.gpus]:
+            holders[f"{prepared.namespace}/{prepared.name} ({uid})"] = sum(parts, Fraction(0))
     return holders

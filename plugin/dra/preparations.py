@@ -23,14 +23,13 @@ from plugin.dra.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from plugin.dra.lasting import LOOK_AGAIN_SECONDS, Lasting
 from plugin.dra.obstacles import obstacle, requests_of
 from plugin.dra.outliving import OutlivedGpus, outlived_gpus
 from plugin.dra.specifications import remove_specification, restore_specification, write_only, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
 from plugin.usage.pod_cgroups import HasProcesses
-
-_LOOK_AGAIN_SECONDS = 0.25  # whether what is held back still is
 
 
 class Preparations:
@@ -59,6 +58,7 @@ class Preparations:
         self._cdi_dir = cdi_dir
         self._boot_id = boot_id
         self._clock = clock
+        self._lasting = Lasting(has_processes, clock)
         self._writing = Lock()  # taken before the next one
         self._changed = Condition()
         self._unsettled: set[str] = set()  # claims whose specifications are not as they will be
@@ -178,7 +178,7 @@ class Preparations:
                 left_seconds = deadline_seconds - self._clock()
                 if left_seconds <= 0 or self._closed or not call.may_wait():
                     raise ClaimError(obstacle)
-                self._changed.wait(min(left_seconds, _LOOK_AGAIN_SECONDS) if self._held_back else left_seconds)
+                self._changed.wait(min(left_seconds, LOOK_AGAIN_SECONDS) if self._held_back else left_seconds)
 
     def given(self, uid: str, requests: Sequence[tuple[str, str]]) -> tuple[HeldDevice, ...]:
         """
@@ -237,7 +237,7 @@ class Preparations:
             self._changed.notify_all()
 
     def _still_held_back(self) -> tuple[HeldBack, ...]:
-        return tuple(one for one in self._held_back if one.lasts(self._clock(), self._has_processes))
+        return self._lasting.of(self._held_back)
 
     def _of_this_boot(self) -> dict[str, Prepared]:
         """Return the claims whose containers may run, by UID: what others were given can be another GPU's now."""

@@ -1,11 +1,15 @@
 """What a claim gave to a pod that was deleted by force goes to nobody as long as processes of that pod are left."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from plugin.dra.checkpoint import Checkpoint, HeldBack, Prepared, claimed_gpus, write_checkpoint
+from plugin.dra.lasting import LOOK_AGAIN_SECONDS
 from plugin.dra.preparations import Preparations
 from plugin.errors import ClaimError
 from plugin.pod_resources.occupancy import Occupant, read_occupancy
@@ -50,6 +54,7 @@ def test_what_is_held_back_is_free_once_no_process_is_left_and_not_before(here: 
         assert [one.pod for one in on.still_used(())] == ["pod-old"]
         prepare(on, "beside", device(100, "GPU-0"))
     here.left["old"] = False
+    here.now_seconds += LOOK_AGAIN_SECONDS
     prepare(here.on, "new", device(900, "GPU-0"))
     assert not here.on.still_used(())
 
@@ -77,6 +82,28 @@ def test_who_waits_gets_it_when_the_last_process_has_ended(tmp_path: Path) -> No
     prepare(on, "old", device(900, "GPU-0"))
     on.unprepare("old", hold_seconds=10)
     prepare(on, "new", device(900, "GPU-0"), wait_seconds=30)
+
+
+def test_however_many_wait_the_processes_of_a_pod_are_looked_at_once_in_a_moment(tmp_path: Path) -> None:
+    asked = Counter[str]()
+    began_seconds = monotonic()
+
+    def has_processes(pod_uid: str) -> bool:
+        asked[pod_uid] += 1
+        return True
+
+    def wait(number: int) -> None:
+        with pytest.raises(ClaimError):
+            prepare(on, f"new{number}", device(1000, "GPU-0"), wait_seconds=1.0)
+
+    on = made(tmp_path, has_processes=has_processes)
+    for uid in ("a", "b"):
+        prepare(on, uid, device(400, "GPU-0"))
+        on.unprepare(uid, hold_seconds=10)
+    with ThreadPoolExecutor(max_workers=20) as pool:
+        list(pool.map(wait, range(20)))
+    moments = (monotonic() - began_seconds) / LOOK_AGAIN_SECONDS
+    assert 1 < max(asked.values()) <= moments + 5
 
 
 def test_a_claim_that_is_taken_back_twice_is_held_back_once(here: Node) -> None:
