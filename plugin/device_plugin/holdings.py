@@ -162,7 +162,7 @@ class Holdings:
         self.record.look(self._clock())
         with self._lock:
             is_same = self._checkpoint.kubelet == str(kubelet)  # as the last plugin knew
-            is_first = self._settling.kubelet is None or self.record.is_older_than(kubelet)
+            is_first = self._settling.kubelet is None
             self._checkpoint.kubelet = str(kubelet)
             may_know_less = bool(self._held) or self._checkpoint.is_unreadable
             self._settling.begin(kubelet, is_new=may_know_less and not is_same)

@@ -15,13 +15,11 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder
 from plugin.device_plugin.kubelet_checkpoint import FILE, Kept, read_answers, read_kept
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.parts_file import Held
-from plugin.sockets import SocketIdentity
 
 # By then the kubelet has taken up an answer to Allocate, and mostly written it; until then it need not be asked.
 _TAKEN_UP_SECONDS = 30.0
@@ -38,7 +36,7 @@ class KubeletRecord:
     def __init__(self, kubelet_dir: Path) -> None:
         self._kubelet_dir = kubelet_dir
         self._looking = Lock()
-        self._version: _Version | None = None
+        self._version: tuple[int, ...] | None = None
         self._kept: Kept | None = None
         self._is_noted = True
         self._answers: Mapping[VGpuId, Held] | None = None
@@ -80,10 +78,6 @@ class KubeletRecord:
     def is_readable(self) -> bool:
         """Whether there is a file, as a kubelet writes it."""
         return self._kept is not None
-
-    def is_older_than(self, kubelet: SocketIdentity) -> bool:
-        """Whether the file was written before a kubelet began to listen: one before it had written it."""
-        return self._version is not None and self._version.written_ns < kubelet.created_ns
 
     def answers(self) -> Mapping[VGpuId, Held]:
         """Say what containers have by our answers, as far as the file tells."""
@@ -137,17 +131,10 @@ def _unsure_since(held: Mapping[str, Holder], *, is_settled: bool) -> Iterator[f
             yield one.since_seconds
 
 
-class _Version(NamedTuple):
-    device: int
-    inode: int
-    written_ns: int
-    size_bytes: int
-
-
-def _version(path: Path) -> _Version | None:
+def _version(path: Path) -> tuple[int, ...] | None:
     """Say which file is there; None if there is none."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return _Version(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

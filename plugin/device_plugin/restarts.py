@@ -11,8 +11,8 @@ def of_earlier_kubelet(held: Mapping[str, Holder], record: KubeletRecord, *, is_
     """
     Give what is held to a kubelet that has just started: it has yet to name it, and may have lost its checkpoint.
 
-    That is so if the first file that is seen of it, in *record*, has nothing of what an earlier one had. Where it
-    *is_first* of the plugin's, or the file the earlier one's, all may have ended before, unless nothing can be read.
+    That is so if the first file that is seen of it, in *record*, has nothing of what an earlier one had. Of the first
+    kubelet that a plugin knows all may have ended before, unless nothing can be read.
     """
     kept = [text for text, one in held.items() if one.is_kept and not one.outlives]
     is_lost = not any(map(record.has, kept)) and not (is_first and record.is_readable)

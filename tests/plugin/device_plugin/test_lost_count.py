@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 
 import pytest
 
@@ -198,20 +197,6 @@ def test_what_ended_while_no_plugin_ran_and_the_kubelet_started_anew_is_not_take
     node.restart_kubelet(known=100)  # it writes its checkpoint without the job
     node.start_plugin()
     assert sorted(node.after(100).values()) == [10, 10]
-
-
-def test_what_ended_just_before_the_kubelet_started_anew_is_not_taken_for_lost(node: SlowNode) -> None:
-    for name in ("a", "b"):
-        node.admit(name, 9)
-    node.after(10)
-    for name in ("a", "b"):
-        node.end(f"default/{name}")
-    node.write()
-    node._place()
-    sleep(0.05)  # so that the clock of the file system has gone on
-    node.restart_kubelet(known=100)
-    node.admit("c", 9)
-    node.check()
 
 
 def test_a_container_that_comes_again_and_again_does_not_make_the_list_of_such_a_kubelet_longer(node: SlowNode) -> None:
