@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import chain, dropwhile
+from heapq import nsmallest
+from itertools import chain, dropwhile, islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -22,12 +23,13 @@ _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
 _MOST_TEXTS = 4  # of a command line that mention a program
-_MOST_MENTIONS = 4  # of a program in one text
+_MOST_PROGRAMS = 16  # that a command line mentions
+_MOST_MENTIONS = 8  # of its last word in one text
 _LONGEST_BEFORE = 96  # characters in front of it
 _BEHIND_WORD = " \t\n;&|()`'\""
-_ENDS_WORD = frozenset(_BEHIND_WORD)
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
 _WORD_BACKWARDS = re.compile(rf"\s+([^{_BEFORE_WORD}]*)")
+_FEW_FRONTS = 3  # words in front of one that several programs end in: to go through them takes less than to look for it
 _ANYWHERE = ("", "python")  # the word in front of a program of one word, and what options of its own may stand behind
 _NAMING = re.compile("command -[vV]")
 _SEPARATOR = re.compile(r"[;&|(){}`\n]")
@@ -66,8 +68,10 @@ class Catalogue:
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
         self._by_last_word: dict[str, dict[str, list[_Ranked]]] = {}  # and by the one in front of it
+        self._ranks: dict[str, int] = {}  # of the first program with a last word
         for rank, (program, framework) in enumerate(chain.from_iterable(self._programs.values())):
             front, _, last = program.rpartition(" ")
+            self._ranks.setdefault(last, rank)
             by_front = self._by_last_word.setdefault(last, {})
             by_front.setdefault(_word_in_front(f"{front} "), []).append(
                 _Ranked(rank, front.partition(" ")[0], program, framework)
@@ -116,16 +120,22 @@ class Catalogue:
         together = "\n".join(texts)
         if not self._beginnings.any_in(together):  # as in most texts
             return None
+        words = self._first(self._last_words.found_in(together))  # many programs end in the same, such as `serve`
         mentioned = (
             (ranked, before)
-            for last in self._last_words.found_in(together)  # many end in the same word, such as `serve`
+            for last in words
+            for by_front in (self._by_last_word[last],)
             for before in _mentions(last, texts)
-            for front in {_word_in_front(before), *_ANYWHERE}
-            for ranked in self._by_last_word[last].get(front, ())
+            for front in (by_front if len(by_front) <= _FEW_FRONTS else (_word_in_front(before), *_ANYWHERE))
+            for ranked in by_front.get(front, ())
             if ranked.first in before
         )
         in_order = sorted(mentioned, key=lambda one: one[0].rank)
         return next((one.framework for one, before in in_order if _starts(one.program, before)), None)
+
+    def _first(self, words: set[str]) -> Iterable[str]:
+        """Leave out of the last words of programs those of the last programs, where there are too many."""
+        return words if len(words) <= _MOST_PROGRAMS else nsmallest(_MOST_PROGRAMS, words, self._ranks.__getitem__)
 
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
@@ -169,16 +179,15 @@ def _mentions(word: str, texts: Iterable[str]) -> list[str]:
 
 
 def _mentions_in(text: str, word: str) -> list[str]:
-    mentions = []
-    at = text.find(word)
-    for _ in range(_MOST_MENTIONS):
-        if at < 0:
-            break
-        end = at + len(word)
-        if end == len(text) or text[end] in _ENDS_WORD:
-            mentions.append(text[max(0, at - _LONGEST_BEFORE) : at])
-        at = text.find(word, end)
-    return mentions
+    places = (match.start() for match in islice(_standing(word).finditer(text), _MOST_MENTIONS))
+    return [text[max(0, at - _LONGEST_BEFORE) : at] for at in places]
+
+
+@cache
+def _standing(word: str) -> re.Pattern[str]:
+    """Match a word that is no part of another, such as `serve` and not `server`."""
+    written = re.escape(word)  # first, because the engine skips to it
+    return re.compile(rf"{written}(?<![^{_BEFORE_WORD}]{written})(?=[{_BEHIND_WORD}]|\Z)")
 
 
 def _word_in_front(before: str) -> str:

@@ -28,7 +28,12 @@ def unread(size: int) -> Iterator[Worst]:
         long = [{"name": "A", "value": "`a" * 1000}]
         text = f"IFS $B {lists} {'$(A)' * (MOST_EXPANDED // 2000 - 1)}{'`a' * (size // 2)}\\\n"
         yield f"references and lists {names}", pod("0.2", container(command=["fish", "-c", text], env=long))
-    starts = " ".join(f"-m team{number}.server" for number in range(64))
-    several = [container(f"c{number}", command=["bash", "-c", starts]) for number in range(MOST_SHARES)]
+    known = sorted({program.rpartition(" ")[2] for one in BUILT_IN for program in one.programs}, key=len)
+    starts = {
+        "own programs": " ".join(f"-m team{number}.server" for number in range(64)),
+        "known programs": " ".join(f"{last} " * 4 for last in known[:16]),
+    }
     shares = {f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)}
-    yield "many own programs", pod(None, *several, annotations=shares)
+    for name, text in starts.items():
+        several = [container(f"c{number}", command=["bash", "-c", text]) for number in range(MOST_SHARES)]
+        yield f"many {name}", pod(None, *several, annotations=shares)

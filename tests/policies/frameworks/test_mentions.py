@@ -20,6 +20,16 @@ def test_a_shells_text_that_starts_a_program_is_seen_behind_words_that_mention_i
     assert found.name == "triton"
 
 
+@pytest.mark.parametrize("other", ["server", "vllm-serve-x", "served", "preserve", "/opt/serve-it"])
+def test_a_word_that_has_the_programs_in_it_is_no_mention(other: str) -> None:
+    assert _started(f"{f'echo {other}; ' * 20}exec vllm serve m", Catalogue(BUILT_IN, ())) == "vllm"
+
+
+def test_a_program_is_seen_behind_many_words_that_others_end_in() -> None:
+    assert _started(f"{'echo about to serve; ' * 7}exec vllm serve m", Catalogue(BUILT_IN, ())) == "vllm"
+    assert _started(f"{'echo vllm serve; ' * 7}exec vllm serve m", Catalogue(BUILT_IN, ())) == "vllm"
+
+
 def _started(text: str, catalogue: Catalogue) -> str:
     found = catalogue.within(CommandLine(Container(name="a", command=["sh", "-c", text])))
     return found.name if found else ""
@@ -51,3 +61,12 @@ def test_of_many_programs_the_first_is_seen_that_is_seen_alone(parts: list[str],
     order = sorted(entries, key=lambda one: [p.split()[0] for p in programs].index(one.programs[0].split()[0]))
     alone = [one.name for one in order if _started(text, Catalogue([one], ()))]
     assert _started(text, Catalogue(entries, ())) == next(iter(alone), "")
+
+
+def test_of_more_programs_than_any_script_mentions_the_first_are_looked_for() -> None:
+    names = [f"team{number}" for number in range(40)]
+    catalogue = Catalogue([Framework(name=one, programs=(f"serve-{one}",), source="-") for one in names], ())
+    mentions = "; ".join(f"echo serve-{one}" for one in names)
+    found = [_started(f"{mentions}; exec serve-{one}", catalogue) for one in names]
+    assert found == [*names[:16], *[""] * 24]
+    assert [_started(f"exec serve-{one}", catalogue) for one in names] == names
