@@ -16,12 +16,12 @@ class Lasting:
         self._has_processes = has_processes
         self._clock = clock
         self._looked_seconds = -inf
-        self._left: dict[str, bool | None] = {}  # by UID of the pod
+        self.left: dict[str, bool | None] = {}  # by UID of the pod: whether processes are, as of the last look
 
     def of(self, held_back: tuple[HeldBack, ...]) -> tuple[HeldBack, ...]:
         """Say which of these are still used, as of a moment ago."""
         pods, now_seconds = {one.prepared.pod_uid for one in held_back}, self._clock()
-        if now_seconds >= self._looked_seconds + LOOK_AGAIN_SECONDS or not pods <= self._left.keys():
-            self._left = {uid: self._has_processes(uid) for uid in pods}
+        if now_seconds >= self._looked_seconds + LOOK_AGAIN_SECONDS or not pods <= self.left.keys():
+            self.left = {uid: self._has_processes(uid) for uid in pods}
             self._looked_seconds = now_seconds
-        return tuple(one for one in held_back if one.lasts(now_seconds, self._left.get))
+        return tuple(one for one in held_back if one.lasts(now_seconds, self.left.get))

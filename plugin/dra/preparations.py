@@ -95,7 +95,7 @@ class Preparations:
     def outlived_gpus(self) -> OutlivedGpus:
         """Find the GPUs of which processes use something that have outlived their pod for some seconds."""
         with self._changed:
-            return outlived_gpus(self._claims, self._held_back, self._clock(), self._has_processes)
+            return outlived_gpus(self._claims, self._still_held_back(), self._clock(), self._lasting.left.get)
 
     def by_variable(self) -> bool:
         """Whether NVIDIA_VISIBLE_DEVICES brings the containers of some claim their GPU: no device of NVIDIA's does."""
@@ -123,9 +123,8 @@ class Preparations:
 
     def close(self) -> None:
         """Let nobody wait any longer."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._closed = True
+        self.look_again()
 
     def prepare(self, uid: str, wanted: Prepared, *, wait_seconds: float, call: Call) -> Prepared:
         """
@@ -237,7 +236,8 @@ class Preparations:
             self._changed.notify_all()
 
     def _still_held_back(self) -> tuple[HeldBack, ...]:
-        return self._lasting.of(self._held_back)
+        self._held_back = self._lasting.of(self._held_back)  # of what has ended nobody asks again
+        return self._held_back
 
     def _of_this_boot(self) -> dict[str, Prepared]:
         """Return the claims whose containers may run, by UID: what others were given can be another GPU's now."""

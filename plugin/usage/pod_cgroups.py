@@ -10,7 +10,7 @@ the GPU (kernel/exit.c: files are closed before the cgroup is left).
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
@@ -35,7 +35,7 @@ _SLICE: Final = ".slice"
 # Of a container where its handler in the runtime has the driver cgroupfs, and the kubelet systemd. It is in the cgroup
 # that the runtime is in, or in the topmost one (kubernetes/kubernetes#106514).
 _BESIDE: Final = r"\.slice:cri-containerd:[0-9a-f]{64}"
-_OF_SYSTEM: Final = "system.slice"
+_LINKS_OF_EMPTY: Final = 2  # of a directory without others in it: its name, and itself
 
 
 class PodCgroups:
@@ -52,7 +52,9 @@ class PodCgroups:
         self._clock = clock
         self._scanned_seconds = -inf
         self._seen_seconds: dict[str, float] = {}  # when processes of a pod were last seen
+        self._is_seen = False
         self._parents: tuple[Path, ...] = ()  # in which there are cgroups of pods
+        self._tops: tuple[Path, ...] = ()  # of the hierarchies in which these are slices of systemd
 
     def has_processes(self, pod_uid: str) -> bool | None:
         """Whether processes of a pod are left; None where that cannot be seen, and was not a moment ago."""
@@ -74,13 +76,15 @@ class PodCgroups:
             return None
 
     def _sees_pods(self) -> bool:
-        if self._looked_for(self._own_uid):
-            return True
-        if self._clock() < self._scanned_seconds + _SCAN_AGAIN_SECONDS:
-            return False
-        self._parents = tuple(_parents(self._directory))  # the kubelet may have another driver since
-        self._scanned_seconds = self._clock()
-        return self._looked_for(self._own_uid)
+        is_scan_due = self._clock() >= self._scanned_seconds + _SCAN_AGAIN_SECONDS
+        if self._is_seen or is_scan_due:
+            self._is_seen = self._looked_for(self._own_uid)
+        if is_scan_due and not self._is_seen:
+            self._parents = tuple(_parents(self._directory))  # the kubelet may have another driver since
+            self._tops = tuple(_tops(self._directory, self._parents))
+            self._scanned_seconds = self._clock()
+            self._is_seen = self._looked_for(self._own_uid)
+        return self._is_seen
 
     def _looked_for(self, pod_uid: str) -> bool:
         return any(map(_has_processes, self._cgroups_of(pod_uid)))
@@ -93,8 +97,7 @@ class PodCgroups:
             else:
                 yield parent / f"pod{pod_uid}"
         beside = re.compile(f"(?:.{{1,200}}-)?pod{pod_uid.replace('-', '_')}{_BESIDE}")
-        for top in {one.parent for one in self._parents if _ALL_PODS.fullmatch(one.name) and one.suffix == _SLICE}:
-            yield from (one for one in _of_runtimes(top) if beside.fullmatch(one.name))
+        yield from (one for top in self._tops for one in _of_runtimes(top) if beside.fullmatch(one.name))
 
 
 def _parents(directory: Path) -> Iterator[Path]:
@@ -105,10 +108,27 @@ def _parents(directory: Path) -> Iterator[Path]:
             yield from (one for one in _within(cgroup) if _CLASS.fullmatch(one.name))
 
 
+def _tops(directory: Path, parents: Iterable[Path]) -> Iterator[Path]:
+    """Name what may be the topmost cgroup of a hierarchy in which the cgroup of all pods is a slice."""
+    found = (one.relative_to(directory) for one in parents if one.suffix == _SLICE and _ALL_PODS.fullmatch(one.name))
+    for name in dict.fromkeys(one.parts[0] for one in found):
+        yield from (directory,) if name.endswith(_SLICE) else (directory / name,)
+
+
 def _of_runtimes(top: Path) -> Iterator[Path]:
-    """Find the cgroups that are in the topmost one of a hierarchy, or in that of a service."""
-    services = _within(top / _OF_SYSTEM)
-    yield from islice(chain(_within(top), services, chain.from_iterable(map(_within, services))), _MOST_LOOKED_AT)
+    """Find the cgroups that are in the topmost one of a hierarchy, in a slice, or in a service of one."""
+    topmost = _within(top)
+    slices = (one for one in topmost if one.name.endswith(_SLICE) and not _ALL_PODS.fullmatch(one.name))
+    services = [one for of_slice in slices for one in _within(of_slice)]
+    yield from chain(topmost, services, chain.from_iterable(map(_within, filter(_has_others, services))))
+
+
+def _has_others(cgroup: Path) -> bool:
+    """Whether there may be cgroups within one: there are seldom, and to list its files takes long."""
+    try:
+        return cgroup.stat().st_nlink != _LINKS_OF_EMPTY
+    except OSError:  # it is gone by now
+        return False
 
 
 def _cgroups(directory: Path, depth: int = 0) -> Iterator[Path]:

@@ -26,13 +26,13 @@ class Node:
     """Preparations of a node of which it is seen which pods have processes."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self.now_seconds = 100.0
         self.left: dict[str, bool | None] = {}
         self.on = self.start()
 
     def start(self) -> Preparations:
-        self.on = made(self._directory, clock=lambda: self.now_seconds, has_processes=self.left.get)
+        self.on = made(self.directory, clock=lambda: self.now_seconds, has_processes=self.left.get)
         return self.on
 
 
@@ -104,6 +104,23 @@ def test_however_many_wait_the_processes_of_a_pod_are_looked_at_once_in_a_moment
         list(pool.map(wait, range(20)))
     moments = (monotonic() - began_seconds) / LOOK_AGAIN_SECONDS
     assert 1 < max(asked.values()) <= moments + 5
+
+
+def test_nobody_asks_again_about_a_pod_that_has_ended(here: Node) -> None:
+    asked = list[str]()
+
+    def has_processes(pod_uid: str) -> bool:
+        asked.append(pod_uid)
+        return False
+
+    here.on = made(here.directory, clock=lambda: here.now_seconds, has_processes=has_processes)
+    prepare(here.on, "old", device(900, "GPU-0"))
+    here.on.unprepare("old", hold_seconds=10)
+    for _ in range(10):
+        here.now_seconds += 60
+        here.on.outlived_gpus()
+        assert (here.on.gpus(), here.on.kept(also_back=True)) == (frozenset(), {})
+    assert len(asked) == 1
 
 
 def test_a_claim_that_is_taken_back_twice_is_held_back_once(here: Node) -> None:

@@ -80,11 +80,12 @@ def test_a_pod_has_processes_as_long_as_its_cgroup_has(tree: Tree) -> None:
 
 @pytest.mark.parametrize("kind", ["v1", "v2", "hybrid"])
 @pytest.mark.parametrize("own", ["as the kubelet's", "as the tenant's"])
-@pytest.mark.parametrize("within", ["", "system.slice", "system.slice/containerd.service"])
+@pytest.mark.parametrize("within", ["", "system.slice", "system.slice/k3s.service", "runtime.slice/containerd.service"])
+@pytest.mark.parametrize("layout", ["systemd", "below another, systemd"])
 def test_a_container_is_found_whose_handler_has_the_driver_cgroupfs_below_a_kubelet_with_systemd(
-    tmp_path: Path, kind: str, own: str, within: str
+    tmp_path: Path, kind: str, own: str, within: str, layout: str
 ) -> None:
-    tree = Tree(tmp_path, "systemd", kind=kind)
+    tree = Tree(tmp_path, layout, kind=kind)
     tree.has(OWN, processes=own == "as the kubelet's")
     tree.has(OTHER, processes=False)
     assert tree.pods.has_processes(OTHER) is (False if own == "as the kubelet's" else None)
