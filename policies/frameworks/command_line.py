@@ -176,4 +176,12 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
                 at += 1
             else:
                 break
-    return min(at, end), False
+    return _installing_at(words, min(at, end)), False
+
+
+def _installing_at(words: Sequence[str], at: int) -> int:
+    """Return where `pip` stands in `python -m pip` and `uv pip`, which start nothing else; else *at*."""
+    following = tuple(words[at + 1 : at + 3])
+    if following == ("-m", "pip") and _PYTHON.fullmatch(words[at]):
+        return at + 2
+    return at + 1 if following[:1] == ("pip",) and words[at] == "uv" else at

@@ -45,13 +45,16 @@ _STEPS_OF_COMMAND: Final = 10
 _STEPS_OF_WORD: Final = 2
 _SERVICES: Final = frozenset(
     (
-        *("blobfuse2", "cron", "crond", "dpkg", "fusermount", "gcsfuse", "iptables", "locale-gen", "make", "modprobe"),
-        *("mysql", "nginx", "nvidia-persistenced", "pg_ctl", "pg_isready", "psql", "redis-server", "rsync", "rsyslogd"),
-        *("rpm", "s3fs", "service", "ssh-keygen", "sshd", "sysctl", "systemctl", "tar", "update-alternatives"),
-        *("update-ca-certificates", "zypper"),
+        *("containerd", "cron", "crond", "dockerd", "dpkg", "iptables", "locale-gen", "make", "modprobe", "mysql"),
+        *("nginx", "nvidia-persistenced", "pg_ctl", "psql", "redis-server", "rpm", "rsync", "rsyslogd", "service"),
+        *("sshd", "systemctl", "tailscaled", "tar", "update-alternatives", "update-ca-certificates"),
     )
 )
-_INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
+_SERVING: Final = {  # by their first words alone, since others start a program: `npm start`, `snap run`
+    "corepack": ("disable", "enable", "install", "prepare"),
+    "npm": ("cache", "ci", "config", "i", "install"),
+    "snap": ("install", "refresh", "remove"),
+}
 _NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv")
 # Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
 _IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?=[\s'\"\\])", re.ASCII) for one in _NAMES}
@@ -93,7 +96,7 @@ def is_taking_program(word: str) -> bool:
 def is_harmless(line: Sequence[str]) -> bool:
     """Whether a command line whose words stand for certain is that of a tool or a service, and starts no framework."""
     name = line[0].rpartition("/")[2]
-    if name in _SERVICES or (name.startswith("python") and _INSTALLING.fullmatch(" ".join([name, *line[1:3]]))):
+    if name in _SERVICES or (name in _SERVING and line[1:2] and line[1] in _SERVING[name]):
         return True
     return bool(tool(name)) and not runs_another([name, *line[1:]])
 

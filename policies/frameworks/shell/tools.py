@@ -25,11 +25,14 @@ _OF_NETWORKS = """
 aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup ollama oras rclone
 s3cmd s5cmd scp sftp wandb wget
 """
-_OF_PACKAGES = "apk apt apt-get conda dnf mamba micromamba pip pip3 yum"
+_OF_PACKAGES = "apk apt apt-get conda dnf mamba micromamba pip pip3 yum zypper"
+_OF_SERVICES = """
+blobfuse2 chsh fusermount fusermount3 gcsfuse getcap killall mount-s3 pg_isready redis-cli s3fs setcap ssh-keygen
+ssh-keyscan sysctl tailscale
+"""
 
-TOOLS: Final = frozenset(
-    word for words in (_BUILT_IN, _OF_FILES, _OF_SYSTEMS, _OF_NETWORKS, _OF_PACKAGES) for word in words.split()
-)
+_ALL = (_BUILT_IN, _OF_FILES, _OF_SYSTEMS, _OF_NETWORKS, _OF_PACKAGES, _OF_SERVICES)
+TOOLS: Final = frozenset(word for words in _ALL for word in words.split())
 
 _SILENT: Final = frozenset(
     {":", "[", "cd", "exit", "false", "mkdir", "shift", "sleep", "test", "true", "umask", "wait"}
@@ -61,6 +64,8 @@ _RUNNING: Final = {
     "sftp": ("-S", "-D", "-o"),
     "sort": ("--compress",),
     "split": ("--f",),
+    "ssh-keygen": ("-D", "-w"),
+    "tailscale": ("ssh",),
     "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
@@ -121,8 +126,14 @@ def is_python(program: str) -> bool:
 
 def tool(program: str) -> str:
     """Return the name of a tool that *program* starts; "" if it may be anything else."""
-    directory, slash, name = program.rpartition("/")
-    return name if name in TOOLS and f"{directory}{slash}" in _DIRECTORIES else ""
+    name = program.rpartition("/")[2]
+    return name if name in TOOLS and is_in_usual_place(program) else ""
+
+
+def is_in_usual_place(program: str) -> bool:
+    """Whether a program stands where systems keep theirs, so that its name says what it is."""
+    directory, slash, _ = program.rpartition("/")
+    return f"{directory}{slash}" in _DIRECTORIES
 
 
 def runs_another(words: Sequence[str]) -> bool:

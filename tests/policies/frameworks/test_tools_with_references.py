@@ -1,0 +1,54 @@
+"""What a tool or a service gets from a Secret is no setting, unless it may start another program with it."""
+
+import pytest
+
+from policies.grant import Decision, Denied, Grant
+from tests.bypass.attempt import variable
+from tests.policies.pods import container, decided, pod, policies
+
+SLICED = policies("strategy: time-slicing")
+HARMLESS = [
+    'pg_isready -h "$H"',
+    "until pg_isready -h $H -U $S; do sleep 1; done",
+    'redis-cli -h "$H" ping',
+    "until redis-cli -h $H -a $S ping | grep PONG; do sleep 1; done",
+    'python3 -m pip install -r "$S"',
+    "/opt/venv/bin/python -m pip install $S",
+    "sudo python3 -m pip install $S",
+    "uv pip install -r $S",
+    "tailscale up --authkey $S",
+    "mount-s3 $H /x && gcsfuse $S /y",
+]
+OF_OTHERS = [
+    'psql -c "$S"',
+    "python3 -m $S",
+    "python3 $S -m pip",
+    "python3 -m pipx run $S",
+    "python3 -m curl $S",
+    "./python3 -m pip $S",
+    "uv run $S",
+    "uv $S pip",
+    "service x $S",
+    "tailscale ssh x $S",
+    "npm run $S",
+    './pg_isready -h "$H"',
+    'python3() { vllm serve m "$@"; }; python3 -m pip $S',
+    'pip() { vllm serve m "$@"; }; python3 -m pip x; pip $S',
+    "pg_isready() { vllm serve m $S; }; pg_isready",
+    "pg_isready && vllm serve m $S",
+]
+
+
+def decision_on(text: str) -> Decision:
+    env = [variable(name, None, valueFrom={"secretKeyRef": {"name": "a", "key": "b"}}) for name in "HS"]
+    return decided(pod("0.2", container(command=["bash", "-c", text], env=env)), SLICED)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_tool_or_a_service_takes_no_setting(text: str) -> None:
+    assert isinstance(decision_on(f"{text}; exec vllm serve m --gpu-memory-utilization=0.18"), Grant)
+
+
+@pytest.mark.parametrize("text", OF_OTHERS)
+def test_what_may_start_a_framework_with_it_is_denied(text: str) -> None:
+    assert isinstance(decision_on(text), Denied)
