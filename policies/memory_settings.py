@@ -98,7 +98,8 @@ class MemoryCheck:
         if budget.is_held or one.framework is None:
             return
         who = one.framework.name if is_its_own else f"a framework such as {one.framework.name}"
-        what = f"{named(slot)} sets {one.name}, with which {who} takes memory whatever its share is"
+        sets = "sets" if one.is_certain else "may set"
+        what = f"{named(slot)} {sets} {one.name}, with which {who} takes memory whatever its share is"
         self._deny(f"{what}: under time-slicing nothing else limits it", f"Remove {one.name}")
 
     def _check_missed(self, slot: Slot, what: str, one: OwnValue, budget: Budget) -> None:

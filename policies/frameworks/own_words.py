@@ -16,6 +16,7 @@ from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_texts import OptionInText, Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
 from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.own_configs import has_own_config, is_config, without_config
 from policies.frameworks.shell.plain_words import joined
 from policies.frameworks.taken_variables import UNSETTING, fix, taken_by
 from policies.frameworks.unread_words import UnreadWords
@@ -72,7 +73,7 @@ class Words:
         """Yield what the texts set, and what in them cannot be read."""
         read = str if self._line.runs_through_shell else _unescaped
         of_words = unread.plain_of(map(read, dict.fromkeys(texts)))
-        of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
+        of_hooks = (" ".join([unread.plain(word) for word in _said_of(hook)]) for hook in hooks)
         plain = joined(chain(of_words, of_hooks))
         # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
         yield from self._texts.settings(plain, is_run=self._line.runs_through_shell)
@@ -89,12 +90,15 @@ class Words:
     def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
         """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""
         inert = self._index.inert
+        has_config = self._line.has_command and has_own_config(self._line.words)
         for position, raw in enumerate(self._line.words):
             if raw in inert or position == self._lowered_at or self._index.is_inert(raw):
                 continue
             word = words[position] = self._variables.in_words(raw)
             name, equals, value = word.partition("=")
-            if word.startswith("-") and self._index.of_option(name):
+            if has_config and is_config(word):
+                texts.append(value)
+            elif word.startswith("-") and self._index.of_option(name):
                 yield from self._in_word(position, word)
             elif word.startswith(UNREAD) and self._index.takes_next(word):
                 texts.append(f"{word} {self._following(position)}")
@@ -214,6 +218,10 @@ class Words:
     def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
         """Put *text* in the place of a word, but not where a shell runs it."""
         return None if self._line.runs_through_shell else self._line.replaced(position, text)
+
+
+def _said_of(hook: list[str]) -> list[str]:
+    return list(map(without_config, hook)) if has_own_config(hook) else hook
 
 
 def _unescaped(text: str) -> str:

@@ -15,8 +15,8 @@ from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import computes, has_positional
-from policies.frameworks.shell.tools import is_python, tool, without_pattern, writes_no_word
-from policies.frameworks.shell_texts import ShellTexts
+from policies.frameworks.shell.tools import is_python
+from policies.frameworks.shell_tools import ShellTools
 
 _STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
@@ -26,7 +26,7 @@ _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNR
 _SPACE = re.compile(r"\s")
 
 
-class ShellCalls(ShellTexts):
+class ShellCalls(ShellTools):
     """Looks at what a command hands on."""
 
     def _begin(self) -> None:
@@ -211,31 +211,6 @@ class ShellCalls(ShellTexts):
             self._find(match[0])
         elif (_SPACE.search(text) or is_unknown) and (computes(text) or ANYTHING in text or "{" in text):
             self._may_run(text)
-
-    def _is_function(self, program: str) -> bool:
-        return program in self._functions or "alias" in self._functions
-
-    def _tool(self, program: str) -> str:
-        return "" if self._is_function(program) else tool(program)
-
-    def _is_tool(self, words: CommandWords) -> bool:
-        return bool(self._tool(words.line[0])) and not words.runs_another
-
-    def _tool_behind(self, words: CommandWords) -> str:
-        """Return the tool that a command starts, behind wrappers or not, if it starts nothing else."""
-        at, takes_text = words.unwrapped
-        name = "" if takes_text or at >= len(words.line) else self._tool(words.line[at])
-        return "" if not name or words.behind(at).runs_another else name
-
-    def _written_by(self, name: str, words: CommandWords) -> CommandWords:
-        """Return which of its *words* a tool may write somewhere, in a text that shells run as a whole."""
-        if self._depth != self._runs:
-            return words  # of another language, "[ ]" is a list
-        if writes_no_word(name, words.every()):
-            return CommandWords([])
-        return CommandWords(
-            [[tuple(without_pattern(name, one) for one in way) for way in ways] for ways in words.places]
-        )
 
 
 def _texts_at(words: CommandWords, place: int) -> Iterable[str]:
