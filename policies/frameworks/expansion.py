@@ -18,6 +18,7 @@ UNREAD: Final = "\0"
 ANYTHING: Final = "\0\1"  # of a ConfigMap, say: it may be an option
 A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot begin an option
 A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
+A_NUMBER: Final = "\0\16"  # as A_VALUE, of digits alone, behind a dash or not, or empty where a command fails
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 _MOST_PREFIXES = 16  # of envFrom that are looked at
@@ -146,6 +147,13 @@ class Variables:
         return _REFERENCE.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
 
 
+def either(one: str, other: str) -> str:
+    """Return the mark for what is written by both of two commands, or one of them; "" is nothing."""
+    if one == other or not one:
+        return other
+    return A_VALUE if {one, other} == {A_VALUE, A_NUMBER} else ANYTHING
+
+
 def _source(variable: Variable) -> str:
     """Stand in for what a variable takes from elsewhere."""
     source = variable.value_from
@@ -154,6 +162,8 @@ def _source(variable: Variable) -> str:
     field = source.field_ref
     if field is not None and field.field_path in _NAMES:
         return A_NAME
-    if source.resource_field_ref is not None or (field and not field.field_path.startswith("metadata.annotations")):
+    if source.resource_field_ref is not None:
+        return A_NUMBER
+    if field and not field.field_path.startswith("metadata.annotations"):
         return A_VALUE
     return ANYTHING

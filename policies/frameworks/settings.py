@@ -19,7 +19,7 @@ _LONGEST_KEPT = 128  # characters
 # Programs that take words from a file or their input, or variables from a program: no inert words.
 _TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
-_UNREAD = re.compile(r"\A(?:(?>\0[\1-\x08] ?))++")  # what a word begins with
+_UNREAD = re.compile(r"\A(?:(?>\0[\1-\x08\x0e] ?))++")  # what a word begins with
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -81,6 +81,9 @@ class SettingIndex:
         self.names_framework = Names(self.framework_names).any_in
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
+        self._before_numbers = frozenset(
+            start for one in self.begun if one[-1:].isdigit() for start in (one[:-1], one[:-1].removesuffix("-"))
+        )
         self.in_text = in_text(self._lengths, LONGEST_VALUE + 1)
         self.numbers = {name for name, settings in self.variables.items() if _is_number(settings)}
         self.lists = {name: found for name, settings in self.variables.items() if (found := _members(settings))}
@@ -170,6 +173,10 @@ class SettingIndex:
     def may_become_one(self, start: str) -> bool:
         """Whether an option that starts so, and goes on unread, may be one of the settings."""
         return canonical(start) in self.begun
+
+    def has_number_behind(self, start: str) -> bool:
+        """Whether one of the settings is an option that starts so, and goes on with a digit, or a dash and a digit."""
+        return canonical(start) in self._before_numbers
 
 
 def _is_number(settings: list[Setting]) -> bool:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
@@ -20,9 +20,9 @@ from policies.frameworks.shell_tools import ShellTools
 
 _STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
-_PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
-_KNOWN_MARKS = re.compile(f"(?:(?>{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?))++")
-_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08])*+=(?!/)", re.ASCII)
+_PART_UNREAD = re.compile(rf"-(?:(?>[\w-]|{A_NUMBER}))*+")
+_KNOWN_MARKS = re.compile(f"(?:(?>{A_VALUE}|{A_NAME}|{A_NUMBER}|{TOLD}|{REST} ?))++")
+_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08\x0e])*+=(?!/)", re.ASCII)
 _SPACE = re.compile(r"\s")
 
 
@@ -207,10 +207,25 @@ class ShellCalls(ShellTools):
         is_begun = marks is not None and A_NAME in marks[0]
         if (text.startswith((ANYTHING, DASHED)) and not is_begun) or _COMPUTED_NAME.match(word):
             self._find("")
-        elif (match := _PART_UNREAD.match(text)) and not is_begun:
-            self._find(match[0])
+        elif (start := self._start_of_option(text)) and not is_begun:
+            self._find(start)
         elif (_SPACE.search(text) or is_unknown) and (computes(text) or ANYTHING in text or "{" in text):
             self._may_run(text)
+
+    def _start_of_option(self, text: str) -> str:
+        """Return how an option begins whose name goes on unread, or may have a number in it; "" if it does neither."""
+        match = _PART_UNREAD.match(text)
+        if match is None:
+            return ""
+        name = ""
+        *numbered, last = match[0].split(A_NUMBER)
+        for part in numbered:
+            name += part  # what failed before it has written nothing
+            if not name.strip("-") or self._index.has_number_behind(name):
+                return name
+        name += last
+        goes_on = text.startswith(UNREAD, match.end())
+        return name if goes_on or (numbered and self._index.of_option(name)) else ""
 
 
 def _texts_at(words: CommandWords, place: int) -> Iterable[str]:

@@ -20,7 +20,7 @@ from policies.frameworks.shell.options import (
 from policies.frameworks.shell.script import ALL, Command, Reference
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
-from policies.frameworks.shell.written_values import writes_a_value
+from policies.frameworks.shell.written_values import mark_of_written
 from policies.frameworks.shell_taking import ShellTaking
 
 _STEPS_OF_CALL: Final = 6  # beside three for each two of its words
@@ -114,7 +114,7 @@ class ShellCommands(ShellTaking):
             self._values.shift()
         if writes_nothing(line):
             return ""
-        return A_VALUE if writes_a_value([*line, *uncertain]) else self._computed
+        return mark_of_written([*line, *uncertain]) or self._computed
 
     def _wrap(self, call: Call, at: int, *, takes_text: bool) -> None:
         """Take note of what wrappers give to a command, or take from it; one that is unread may be any program."""

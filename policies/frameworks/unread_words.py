@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, either
 from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
@@ -114,7 +114,7 @@ class UnreadWords(ShellCommands):
         for command in script.commands:
             mark = self._command(command)
             if mark and (not command.is_piped or command.redirects or duplicates):
-                written = mark if written in ("", mark) else ANYTHING
+                written = either(written, mark)
         return written
 
     def _may_feed(self, command: Command) -> bool:

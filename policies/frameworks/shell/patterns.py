@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.rest import SPACE
 
 DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
-_WITHOUT_SIGNS: Final = re.compile(f"{A_VALUE}|{A_NAME}")
+_WITHOUT_SIGNS: Final = re.compile(f"{A_VALUE}|{A_NAME}|{A_NUMBER}")
 _BEGINS = re.compile(r"[\w./]", re.ASCII)
 _CUT = re.compile(r"(##?|%%?)(\*?)([\w./:@,=-]+?)(\*?)", re.ASCII)  # a text, or all up to it, or all behind it
 
@@ -25,7 +25,7 @@ def _left(value: str, pattern: str, *, is_number: bool) -> str:
         return _cut(value, *match.groups())
     if pattern == "##*-" or (
         pattern.startswith(("%", ",", "^", ":0:"))
-        and (_BEGINS.match(value) or (value in (A_VALUE, A_NAME) and not is_number))
+        and (_BEGINS.match(value) or (value in (A_VALUE, A_NAME, A_NUMBER) and not is_number))
     ):
         return A_VALUE  # what is behind the last dash has none; and what a value begins with stays
     return DASHED

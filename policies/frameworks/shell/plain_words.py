@@ -38,7 +38,7 @@ _SPACED = str.maketrans("()}[]{", " " * 5 + UNREAD, "'\"\\")
 _BRACES = re.compile(r"\{[^\s{}]*+\}")
 _OF_OTHERS: Final = "(\\!^"
 # An option whose name is partly unread, and a word that begins with what may be an option.
-_PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03\x08]?)")
+_PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03\x08\x0e]?)")
 _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f;&|<>]\x00\x01)")
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD
 
 MOST_VALUES: Final = 16  # of one variable, and of one word
-PLAIN: Final = re.compile(f"(?!-)(?:(?>[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{TOLD}))*+", re.ASCII)
+PLAIN: Final = re.compile(f"(?!-)(?:(?>[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{A_NUMBER}|{TOLD}))*+", re.ASCII)
 
 
 def few(values: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.script import Literal, Word
 
 # Where each branch begins with one sign, the engine skips to these.
@@ -21,7 +21,7 @@ _SETS_COMPUTED = re.compile(
     r"[$`})\0][\w\[\]]*+\s*+(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*+[\w\[]*+[$`\0]", re.ASCII
 )
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
-_VALUES: Final = "".join([one.removeprefix(UNREAD) for one in (A_VALUE, A_NAME, TOLD)])
+_VALUES: Final = "".join([one.removeprefix(UNREAD) for one in (A_VALUE, A_NAME, A_NUMBER, TOLD)])
 _MAY_REFER = re.compile(rf"{UNREAD}(?![{_VALUES}])|\$\{{?!?\w*{UNREAD}")
 _POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 

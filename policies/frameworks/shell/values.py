@@ -5,7 +5,7 @@ from itertools import chain, product
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP, UnreadableError
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
+from policies.frameworks.expansion import A_NUMBER, ANYTHING, UNREAD, Variables
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest
@@ -134,7 +134,7 @@ class Values(ShellVariables):
                 return [part.text]
             case Number():
                 self.calculates = True
-                return [A_VALUE]
+                return [A_NUMBER]
             case Output():
                 return [self._output(part.script)]
             case _:

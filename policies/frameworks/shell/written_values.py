@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, UNREAD
+from policies.frameworks.expansion import A_NUMBER, A_VALUE, UNREAD
 
 _NUMBERING: Final = frozenset(
     {"arch", "getconf", "hostname", "id", "nproc", "nvidia-smi", "uname", "uuidgen", "whoami", "pwd"}
@@ -18,7 +18,7 @@ _DATE: Final = (
 )
 _PATH: Final = r"(?!-)(?:(?>(?!/-)[\w./:@%+=-]))++"  # none of its parts begins with a dash
 _WITHOUT_EQUALS_SIGN: Final = rf"(?!.*=){_PATH}"  # so that no variable is set by what is put together
-_NUMBER: Final = f"(?:(?>[0-9]++|{A_VALUE}))++"
+_NUMBER: Final = f"(?:(?>[0-9]++|{A_VALUE}|{A_NUMBER}))++"
 # The tools that write a value whatever operands of this form they have.
 _OPERANDS = {
     name: re.compile(pattern, re.ASCII)
@@ -40,8 +40,26 @@ _HAS_NUMBER: Final = r"(?:(?>[^/]*+/))*+(?:(?>[^/0-9%-]|%(?!d)))*+(?:[0-9-]|%d)"
 _FORMAT = re.compile(rf"(?={_HAS_NUMBER})(?:(?:{_SIGN})(?:(?>{_SIGN}|-|%s))*+|(?:(?>{_SIGN}|%s))++)(?:\\n)?", re.ASCII)
 _FORMATTED = re.compile(rf"{_NUMBER}|(?!.*[/=]){_PATH}", re.ASCII)
 _OF_FILE = re.compile(_PATH, re.ASCII)
+# The tools that write digits alone with these operands.
+_DIGITS: Final = {
+    "date": re.compile(r"(?:-u )?\+(?:%[YmdHMSsjN])++"),
+    "getconf": re.compile(r"_NPROCESSORS_(?:ONLN|CONF)"),
+    "grep": re.compile(r"-c [\w.,:^$/]+(?: [\w./]+)?"),  # no star, which may stand for more files and their names
+    "id": re.compile(r"-[ug]"),
+    "nproc": re.compile(r"(?:--all)? ?(?:--ignore[= ][0-9]+)?"),
+    "stat": re.compile(r"-c %[sY] .*+"),
+    "wc": re.compile(r"-[clmwL]"),
+}
 _LONGEST: Final = 256  # characters of an operand
 _COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
+
+
+def mark_of_written(words: Sequence[str]) -> str:
+    """Return the mark for what a tool writes; "" if it may be anything."""
+    if not writes_a_value(words):
+        return ""
+    form = _DIGITS.get(words[0].rpartition("/")[2])
+    return A_NUMBER if form and form.fullmatch(" ".join(words[1:])) else A_VALUE
 
 
 def writes_a_value(words: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from policies.frameworks.allowance import Allowance
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, Variables
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD, Variables
 from policies.pod import Container
 
 ENV = [
@@ -51,7 +51,7 @@ def variables(**fields: Any) -> Variables:
         ("$(MAP)", ANYTHING),
         ("$(NOTE)", ANYTHING),
         ("$(POD)", A_NAME),
-        ("$(CPU)", A_VALUE),
+        ("$(CPU)", A_NUMBER),
         ("$(GPU_SHARE_FRACTION)", TOLD),
         ("$(CUDA_MPS_X)", A_VALUE),
     ],

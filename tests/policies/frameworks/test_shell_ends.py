@@ -9,7 +9,7 @@ from policies.frameworks.shell.command_words import Call
 from policies.frameworks.shell.reader import script_of
 from tests.policies.frameworks.recorder import Recorder, looked_at
 
-SIGNS = st.text(st.sampled_from("ab \n\t'\"\\$`(){}[];&|<>#=-+?:%!*,.1@\0\1\2\4\5é"), max_size=60)
+SIGNS = st.text(st.sampled_from("ab \n\t'\"\\$`(){}[];&|<>#=-+?:%!*,.1@\0\1\2\4\5\16é"), max_size=60)
 PIECES = st.lists(
     st.sampled_from([
         "case ", "esac", " in ", "for ", "do ", "done", "if ", "fi",
