@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from policies.changes import ReplaceArgument
 from policies.handlers import commands_beside
@@ -11,9 +11,28 @@ from policies.pod import Container
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
 POSIX_SHELLS = SHELLS - {"fish", "csh", "tcsh", "zsh"}  # the others have expansions of their own
+
+
+class _Taking(NamedTuple):
+    """The options of a program that have the next word as their own."""
+
+    words: frozenset[str]  # and abbreviations
+    together: re.Pattern[str]  # letters, of which the last is one
+
+    @classmethod
+    def of(cls, options: str) -> "_Taking":
+        names = options.split()
+        short = "".join([one[1] for one in names if not one.startswith("--")])
+        abbreviated = (one[:end] for one in names for end in range(len("--x"), len(one)))
+        return cls(
+            frozenset([*names, *abbreviated]),
+            re.compile(f"-[^-{short}][^{short}]*+[{short}]" if short else "(?!)"),
+        )
+
+
 # Programs that run what follows their own words, and those of their options that take a word of their own.
-_WRAPPERS: dict[str, frozenset[str]] = {
-    name: frozenset(options.split())
+_WRAPPERS: dict[str, _Taking] = {
+    name: _Taking.of(options)
     for name, options in {
         # As Argo starts each container: https://github.com/argoproj/argo-workflows/tree/main/cmd/argoexec/commands
         "argoexec": "--loglevel --log-format --gloglevel --kubeconfig --as --as-uid --as-group --as-user-extra --server"
@@ -22,36 +41,39 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         "builtin": "",
         "busybox": "",
         "catatonit": "",
-        "chroot": "",
-        "chrt": "-T -P -D",
+        "chroot": "--groups --userspec",
+        "chrt": "-T -P -D --sched-runtime --sched-period --sched-deadline",
         "command": "",
         "doas": "-u -C",
-        "dumb-init": "-r",
+        "dumb-init": "-r --rewrite",
         "env": "-u -C --unset --chdir",
         "exec": "-a",
         "flock": "-w -E --timeout --wait --conflict-exit-code",
         "gosu": "",
-        "ionice": "-c -n -p",
-        "nice": "-n",
+        "ionice": "-c -n -p -P -u --class --classdata --pid --pgid --uid",
+        "nice": "-n --adjustment",
         "nohup": "",
         "numactl": "-N -m -C -i -p --cpunodebind --membind --physcpubind --interleave --preferred",
         "nvidia_entrypoint.sh": "",
-        "prlimit": "",
-        "runuser": "-u -g -G -s -w --user --group --shell",
+        "prlimit": "-p --pid",
+        "runuser": "-u -g -G -s -w --user --group --supp-group --shell --whitelist-environment",
         "setpriv": "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --selinux-label",
         "setsid": "",
-        "stdbuf": "-i -o -e",
-        "strace": "-o -e -p -s -u -E",
-        "su": "-g -G -s -w --group --shell",
+        "stdbuf": "-i -o -e --input --output --error",
+        "strace": "-a -b -e -E -I -o -O -p -P -s -S -u -U -X --attach --columns --env --output --string-limit --trace"
+        " --trace-path --user",
+        "su": "-g -G -s -w --group --supp-group --shell --whitelist-environment",
         "su-exec": "",
-        "sudo": "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --chdir",
+        "sudo": "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --chdir --chroot --close-from --command-timeout"
+        " --other-user --prompt --role --type",
         "taskset": "",
-        "time": "-f -o",
+        "time": "-f -o --format --output",
         "timeout": "-k -s --kill-after --signal",
         "tini": "-p -e",
         "toybox": "",
         "unshare": "-w -R -S -G --map-user --map-group --map-users --map-groups --setuid --setgid --wd --root",
-        "xargs": "-I -i -n -P -d -a -E -L -s",
+        "xargs": "-I -i -n -P -d -a -E -L -s --arg-file --delimiter --max-args --max-chars --max-procs"
+        " --process-slot-var",
     }.items()
 }
 # Their first word is a user, a directory, a file or, as `emissary` is, a command of theirs.
@@ -166,7 +188,7 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
                 if word.startswith(text_options):
                     return at, True
                 has_options = word != "--"
-                at += 2 if word in takes else 1
+                at += 2 if word in takes.words or takes.together.fullmatch(word) else 1
             elif "=" in word and _ASSIGNMENT.match(word):
                 at += 1
             elif operands:
