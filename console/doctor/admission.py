@@ -17,6 +17,7 @@ LOCKDOWN_CLAIMS_POLICY: Final = f"{LOCKDOWN_POLICY}-claims"  # and this one with
 EXEMPTING_POLICIES: Final = (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY, LOCKDOWN_CLAIMS_POLICY)
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"  # of a namespace: its name
+_HTTPS: Final = 443  # the port of a Service for whose webhook none is named
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,10 +26,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     namespace: Shown = Shown("")
     name: Shown = Shown("")
     path: Shown = Shown("")
+    port: int = _HTTPS
 
     def __str__(self) -> str:
         """Write it as an address."""
-        return f"https://{self.name}.{self.namespace}.svc{self.path}"
+        port = "" if self.port == _HTTPS else f":{self.port}"
+        return f"https://{self.name}.{self.namespace}.svc{port}{self.path}"
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -108,6 +111,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failure_policy: Shown = Shown("")
     reinvocation_policy: Shown = Shown("")
     match_policy: Shown = Shown("")
+    admission_review_versions: tuple[Shown, ...] = ()
     rules: tuple[Rule, ...] = ()
     namespace_selector: Selector = Selector()
     object_selector: Selector = Selector()

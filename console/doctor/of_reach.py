@@ -33,6 +33,7 @@ from policies.contract import (
     POD_SECURITY_LABEL,
     RESTRICTED_LEVELS,
     RESTRICTED_WEBHOOK_NAME,
+    SHARED_LABEL,
     WEBHOOK_NAME,
     WEBHOOK_NAMES,
     WEBHOOK_SERVICE,
@@ -58,6 +59,7 @@ _PRIVILEGED: Final = Expression(key=POD_SECURITY_LABEL, operator="NotIn", values
 _RESTRICTED: Final = Expression(key=POD_SECURITY_LABEL, operator="In", values=_FORBIDDING)
 _OWN: Final = {WEBHOOK_NAME: _PRIVILEGED, RESTRICTED_WEBHOOK_NAME: _RESTRICTED}  # one of the two is asked
 _DENYING: Final = Expression(key=MODE_LABEL, operator="NotIn", values=(Shown("warn"),))  # others warn instead
+_REVIEW_VERSIONS: Final = ("v1", "v1beta1")  # of AdmissionReview, that API servers know
 
 
 def asked(on: Installation) -> Verdict:
@@ -81,9 +83,11 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
     yield from _narrowed(place, webhook.namespace_selector, own=own, by_name=True)
     yield from _of_one_version(place, webhook.match_policy)
     yield from _answered(place, webhook)
+    yield from _understood(place, webhook)
     if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
         yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
-    if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
+    if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # without its answer, a policy demands what it does
+        yield from _of_shared_pods(place, webhook.object_selector)
         return
     if webhook.failure_policy != "Fail":
         yield f"{place} has failurePolicy: {webhook.failure_policy}: without an answer pods are admitted as they are"
@@ -98,6 +102,19 @@ def _answered(place: str, webhook: Webhook) -> Iterator[str]:
     ours = Service(namespace=Shown(NAMESPACE), name=Shown(WEBHOOK_SERVICE), path=Shown(path))
     if webhook.client_config.service != ours:
         yield f"{place} is asked at {webhook.client_config.service or webhook.client_config.url}, not at {ours}"
+
+
+def _understood(place: str, webhook: Webhook) -> Iterator[str]:
+    """Tell of calls in an older version, by the rule of API servers: the first version that they know."""
+    versions = [one for one in webhook.admission_review_versions if one in _REVIEW_VERSIONS]
+    if versions and versions[0] != "v1":
+        yield f"{place} has admissionReviewVersions: {versions[0]} first: the webhook answers v1 alone"
+
+
+def _of_shared_pods(place: str, selector: Selector) -> Iterator[str]:
+    if selector.match_expressions or not selector.match_labels.items() <= {(SHARED_LABEL, "true")}:
+        lacking = "not asked of all pods with a share, whose ephemeral containers are denied then"
+        yield f"{place} has an objectSelector by other labels than {SHARED_LABEL}=true: {lacking}"
 
 
 def _of_one_version(place: str, match_policy: str) -> Iterator[str]:

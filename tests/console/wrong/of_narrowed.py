@@ -34,10 +34,15 @@ def judging(**changes: Any) -> Installation:
     return installation(admission_policies=admission_policies(made)["admission_policies"])
 
 
-def asked_at(**service: str) -> Installation:
+def asked_at(**service: Any) -> Installation:
     """One whose webhooks are all asked at another place."""
     there = {"namespace": "gpu-share", "name": "gpu-share-webhook", "path": "/mutate", **service}
     return installation(webhook=webhook(clientConfig={"caBundle": "", "service": there}))
+
+
+def selecting(**selector: Any) -> Installation:
+    """One whose webhooks are asked of pods with some labels alone."""
+    return installation(webhook=webhook(objectSelector=selector))
 
 
 WRONG: list[Wrong] = [
@@ -52,6 +57,31 @@ WRONG: list[Wrong] = [
         "failure",
         "restricted-pods.gpu-share.dev is asked at https://gpu-share-webhook.gpu-share.svc/mutate, not at",
         asked_at,
+    ),
+    (
+        "admission-asked",
+        "failure",
+        f"pods.gpu-share.dev is asked at https://gpu-share-webhook.gpu-share.svc:8443/mutate, not at {OURS}",
+        lambda: asked_at(port=8443),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "restricted-pods.gpu-share.dev has admissionReviewVersions: v1beta1 first: the webhook answers v1 alone",
+        lambda: installation(webhook=webhook(admissionReviewVersions=["v2", "v1beta1", "v1"])),
+    ),
+    *(
+        (
+            "admission-asked",
+            "failure",
+            "ephemeral-containers.gpu-share.dev has an objectSelector by other labels than gpu-share.dev/shared=true",
+            partial(selecting, **selector),
+        )
+        for selector in (
+            asked_by_labels(**{"gpu-share.dev/shared": "yes"}),
+            asked_by_labels(**{"gpu-share.dev/shared": "true", "team": "vision"}),
+            by_name("Exists", "team"),
+        )
     ),
     (
         "admission-asked",
