@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from policies.errors import PolicyError, Problem, quoted
 from policies.reading.document import LARGEST_BYTES
 from policies.reading.in_force import PolicyFile, broken_file
+from policies.reading.kustomized import Kustomization
 from policies.reading.layers import CLUSTER_FILE, Layer, owner_of, problem_of_name, read_layer
 from policies.reading.told import MOST_OF_A_FILE, MOST_TOLD
 from program.files import read_file
@@ -157,14 +159,21 @@ def policy_files(directory: Path) -> list[str]:
     return sorted(names - {name for name in names.intersection(_KUSTOMIZATIONS) if _is_kustomization(snapshot / name)})
 
 
-def kustomization(directory: Path) -> tuple[str, str] | None:
-    """Return name and text of the file in which kustomize is told what to make of the directory, if there is one."""
+def kustomization(directory: Path) -> Kustomization | None:
+    """Return the file in which kustomize is told what to make of the directory, if there is one."""
     for name in ("Kustomization", *_KUSTOMIZATIONS):
         path = directory / name
         if name == "Kustomization" or _is_kustomization(path):
             with suppress(OSError):  # it is not there, or it is no matter of ours
-                return name, read_file(path, most_bytes=LARGEST_BYTES).decode(errors="replace")
+                text = read_file(path, most_bytes=LARGEST_BYTES).decode(errors="replace")
+                return Kustomization(name=name, text=text, has_file=partial(_has_file, directory))
     return None
+
+
+def _has_file(directory: Path, path: str) -> bool:
+    with suppress(OSError, ValueError):  # a name that is too long, or that no file can have
+        return (directory / path).is_file()
+    return False
 
 
 def _is_kustomization(path: Path) -> bool:

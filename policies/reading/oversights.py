@@ -1,7 +1,6 @@
 """What is valid in a directory of policy files and still looks like an oversight: the warnings of `policy check`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from policies.cluster import Cluster
 from policies.contract import (
@@ -14,14 +13,14 @@ from policies.contract import (
     PARTITION,
 )
 from policies.device_names import device_name, is_instance
-from policies.errors import Problem, quoted
+from policies.errors import Problem
 from policies.frameworks.replaced import no_longer_judged
 from policies.host_paths import HostPathList
 from policies.own_grids import never_granted
 from policies.partitions import choices
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
-from policies.reading.document import DocumentError, Node, read
+from policies.reading.kustomized import Kustomization, listed_otherwise
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 from policies.reading.too_many_vgpus import too_many_for_mps
 from policies.share import largest_whole, milli_text
@@ -31,14 +30,14 @@ from policies.sizes import is_too_fine, too_fine
 _BOUNDING = ("share.minimum", "share.maximum", "share.podMaximum", "share.whole", "strategy", "partition", "devices")
 
 
-def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[str, str] | None) -> Iterator[Problem]:
+def oversights(policies: PolicySet, files: Sequence[str], kustomization: Kustomization | None) -> Iterator[Problem]:
     """
     Yield what should be looked at, though the *files* are valid.
 
     Args:
         policies: What they say.
         files: The names of the policy files.
-        kustomization: Name and text of kustomize's file in the same directory, if there is one.
+        kustomization: kustomize's file in the same directory, if there is one.
     """
     if not files:
         message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
@@ -70,7 +69,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
             yield from _instances_without_mps(policy, file)
             yield from _without_classes(policy, policies.cluster, file)
     if kustomization is not None:
-        yield from _unlisted(*kustomization, files)
+        yield from listed_otherwise(kustomization, files)
 
 
 def _beside(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Problem]:
@@ -209,35 +208,3 @@ def _instances_without_mps(policy: EffectivePolicy, file: str) -> Iterator[Probl
     what = "no share is of them" if rules.strategy == PARTITION else "a share below 1 of them is denied"
     message = f"{which} are shared by mps or given whole, and under {rules.strategy} {what}: write strategy: mps"
     yield Problem(file, policy.source(blamed).line, blamed, message)
-
-
-def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:
-    """Yield the files that kustomize does not put into a ConfigMap."""
-    try:
-        generators = read(text).fields.get("configMapGenerator")
-    except DocumentError:
-        return  # kustomize says what is wrong with it
-    if generators is None or not all(one.fields for one in generators.items) or not generators.items:
-        return
-    lists = [one.fields["files"] for one in generators.items if "files" in one.fields]
-    listed = [_listed(entry) for one in lists for entry in _items(one)]
-    line = lists[0].key_line if lists else generators.key_line
-    for file in files:
-        names = [key for path, key in listed if path == file]
-        if not names:
-            message = f"{file} is not listed, so no cluster gets it: add the line `- {file}`"
-            yield Problem(name, line, "configMapGenerator.files", message)
-        elif file not in names:
-            message = f"a cluster gets {file} under the name {quoted(names[0])}: write the line as `- {file}`"
-            yield Problem(name, line, "configMapGenerator.files", message)
-
-
-def _items(node: Node) -> list[Any]:
-    return node.value if isinstance(node.value, list) else []
-
-
-def _listed(entry: object) -> tuple[str, str]:
-    """The file that an entry means, and its name in the ConfigMap: `a.yaml` and `./a.yaml` are the same."""
-    key, _, path = str(entry).rpartition("=")
-    path = path.removeprefix("./")
-    return path, key or path.rpartition("/")[2]

@@ -6,8 +6,6 @@ import pytest
 
 from tests.webhook.commands import run
 
-LISTED = "configMapGenerator:\n- name: policies\n  files:\n  - _default.yaml\n  - team.yaml=./team.yaml\n"
-
 
 def warnings(directory: Path, **files: str) -> list[str]:
     """The warnings about files, which are valid; the directory's name is cut off."""
@@ -193,52 +191,3 @@ def test_mig_instances_that_no_share_below_one_can_be_of_are_named_with_their_li
 )
 def test_a_maximum_of_several_gpus_can_be_had_otherwise(tmp_path: Path, more: str) -> None:
     assert warnings(tmp_path, **{"_default.yaml": more}) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("Kustomization", ""),
-        ("Kustomization", "kind: Kustomization\n"),
-        ("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\n"),
-        ("kustomization.yml", ""),
-    ],
-)
-def test_a_file_that_kustomize_does_not_ship_is_told_with_the_line_to_add(tmp_path: Path, name: str, kind: str) -> None:
-    text = kind + LISTED
-    assert warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "", name: text}) == []
-    (line,) = warnings(tmp_path, **{"new.yaml": ""})
-    number = text.splitlines().index("  files:") + 1
-    assert line == (
-        f"/{name}:{number}: warning: configMapGenerator.files: new.yaml is not listed, so no cluster gets it: "
-        "add the line `- new.yaml`"
-    )
-
-
-@pytest.mark.parametrize(
-    ("entry", "key"),
-    [("vision=team.yaml", "vision"), ("other.yaml=./team.yaml", "other.yaml"), ("team.yaml=team.yaml", "")],
-)
-def test_a_file_that_kustomize_ships_under_another_name_is_told(tmp_path: Path, entry: str, key: str) -> None:
-    text = f"configMapGenerator:\n- name: a\n  files:\n  - _default.yaml\n  - {entry}\n"
-    named = (
-        "/Kustomization:3: warning: configMapGenerator.files: a cluster gets team.yaml under the name "
-        f'"{key}": write the line as `- team.yaml`'
-    )
-    told = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "", "Kustomization": text})
-    assert told == ([named] if key else [])
-
-
-@pytest.mark.parametrize("text", ["resources: []", "configMapGenerator: 5", "configMapGenerator: [a]", "a: [", "", "5"])
-def test_what_kustomize_is_told_otherwise_is_no_matter_of_the_check(tmp_path: Path, text: str) -> None:
-    assert warnings(tmp_path, **{"_default.yaml": "", "Kustomization": text}) == []
-
-
-def test_a_generator_without_files_ships_none(tmp_path: Path) -> None:
-    (line,) = warnings(tmp_path, **{"_default.yaml": "", "Kustomization": "\nconfigMapGenerator:\n- name: a\n"})
-    assert line.startswith("/Kustomization:2: warning: configMapGenerator.files: _default.yaml is not listed")
-
-
-def test_a_policy_of_the_namespace_kustomization_is_one(tmp_path: Path) -> None:
-    (tmp_path / "kustomization.yaml").write_text("mode: x")
-    assert "kustomization.yaml:1: mode: " in run("policy", "check", tmp_path, code=1).stderr
