@@ -59,7 +59,14 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def selects_all(self) -> bool:
         """Whether it has no condition."""
-        return not self.match_expressions and not self.match_labels
+        return not self.conditions
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        """All of them: a label that must have a value is one too."""
+        labels = sorted(self.match_labels.items())
+        of_labels = (Expression(key=key, operator="In", values=(Shown(value),)) for key, value in labels)
+        return (*self.match_expressions, *of_labels)
 
     @property
     def excluded(self) -> set[str]:

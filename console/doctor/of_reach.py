@@ -22,7 +22,7 @@ from console.doctor.admission import (
 )
 from console.doctor.installation import Installation
 from console.doctor.of_admission import nothing_denies
-from console.doctor.verdict import APPLY, Check, Verdict, fail, not_seen
+from console.doctor.verdict import APPLY, OK, Check, Verdict, cut, fail, not_seen, warn
 from console.words import Shown
 from policies.contract import (
     EPHEMERAL_WEBHOOK_NAME,
@@ -59,6 +59,9 @@ _PRIVILEGED: Final = Expression(key=POD_SECURITY_LABEL, operator="NotIn", values
 _RESTRICTED: Final = Expression(key=POD_SECURITY_LABEL, operator="In", values=_FORBIDDING)
 _OWN: Final = {WEBHOOK_NAME: _PRIVILEGED, RESTRICTED_WEBHOOK_NAME: _RESTRICTED}  # one of the two is asked
 _DENYING: Final = Expression(key=MODE_LABEL, operator="NotIn", values=(Shown("warn"),))  # others warn instead
+_WARNED: Final = Expression(key=MODE_LABEL, operator="In", values=(Shown("warn"),))
+_WARNING: Final = ("Warn", "Audit")  # what is done there
+_SHARED: Final = Expression(key=SHARED_LABEL, operator="In", values=(Shown("true"),))
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")  # of AdmissionReview, that API servers know
 
 
@@ -74,7 +77,28 @@ def asked(on: Installation) -> Verdict:
         if name in _ASKED:
             found += _of_policy(name, policy)
             found += _of_bindings(name, on.bindings or ())
-    return fail(*found, hint=APPLY)
+    return fail(*found, hint=APPLY) if found else _told(on)
+
+
+def _told(on: Installation) -> Verdict:
+    """See that bindings have users told of what is admitted in namespaces with `mode: warn` and would be denied."""
+    policy = (on.admission_policies or {}).get(CREATED_POLICY)
+    of_policy = [one for one in on.bindings or () if one.spec.policy_name == CREATED_POLICY]
+    reaching = [one for one in of_policy if not any(_of_binding(CREATED_POLICY, one, own=_WARNED))]
+    actions = {action for one in reaching for action in one.spec.validation_actions}
+    lacking = ", ".join(action for action in _WARNING if action not in actions)
+    if policy is None or not lacking:
+        return OK
+    if missing := not_seen(on, "namespaces"):
+        return missing
+    exempt = policy.spec.match_constraints.namespace_selector.excluded
+    found = [
+        f"{name} has the label {MODE_LABEL}=warn, and no binding of the policy {CREATED_POLICY} has {lacking} there: "
+        "nobody is told of what it would deny"
+        for name, one in sorted((on.namespaces or {}).items())
+        if one.labels.get(MODE_LABEL) == "warn" and name not in exempt
+    ]
+    return warn(*cut(found), hint=APPLY)
 
 
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
@@ -84,7 +108,7 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
     yield from _of_one_version(place, webhook.match_policy)
     yield from _answered(place, webhook)
     yield from _understood(place, webhook)
-    if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
+    if own and not any(_is(one, own) for one in webhook.namespace_selector.conditions):
         yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # without its answer, a policy demands what it does
         yield from _of_shared_pods(place, webhook.object_selector)
@@ -112,7 +136,7 @@ def _understood(place: str, webhook: Webhook) -> Iterator[str]:
 
 
 def _of_shared_pods(place: str, selector: Selector) -> Iterator[str]:
-    if selector.match_expressions or not selector.match_labels.items() <= {(SHARED_LABEL, "true")}:
+    if not all(_is(one, _SHARED) for one in selector.conditions):
         lacking = "not asked of all pods with a share, whose ephemeral containers are denied then"
         yield f"{place} has an objectSelector by other labels than {SHARED_LABEL}=true: {lacking}"
 
@@ -135,7 +159,8 @@ def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
 def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
     """Tell how far the bindings reach that have a policy deny, where none of them reaches all."""
     denying = [one for one in bindings if one.spec.policy_name == name and "Deny" in one.spec.validation_actions]
-    found = [[*_of_binding(name, one)] for one in denying]
+    own = _DENYING if name == CREATED_POLICY else None
+    found = [[*_of_binding(name, one, own=own)] for one in denying]
     if all(found):
         yield from chain.from_iterable(found)
     if name == CREATED_POLICY:
@@ -144,11 +169,11 @@ def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
                 yield f"{_place_of(one)} denies in namespaces with {MODE_LABEL}: warn, too"
 
 
-def _of_binding(name: str, binding: Binding) -> Iterator[str]:
+def _of_binding(name: str, binding: Binding, *, own: Expression | None) -> Iterator[str]:
     place, resources = _place_of(binding), binding.spec.match_resources
     if resources.resource_rules:
         yield from _not_asked(place, name, resources.resource_rules)
-    yield from _constrained(place, resources, own=_DENYING if name == CREATED_POLICY else None)
+    yield from _constrained(place, resources, own=own)
 
 
 def _place_of(binding: Binding) -> str:
@@ -196,7 +221,7 @@ def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name
             return True
         return own is not None and _is(one, own)
 
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not is_known(one))}
+    keys = {one.key for one in selector.conditions if not is_known(one)}
     if keys:
         yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
 

@@ -22,6 +22,7 @@ from tests.console.wrong import (
     of_policies,
     of_runtimes,
     of_second_places,
+    of_trials,
     of_webhook,
     of_workloads,
 )
@@ -35,6 +36,7 @@ WRONG = [
     *of_policies.WRONG,
     *of_admission.WRONG,
     *of_narrowed.WRONG,
+    *of_trials.WRONG,
     *of_second_places.WRONG,
     *of_exempt.WRONG,
     *of_parts.WRONG,
