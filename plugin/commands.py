@@ -148,7 +148,8 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
     """
     Show the health of this node's GPUs: since when, the cause of each fault, and its recovery condition.
 
-    Exits with 1 if a GPU is unhealthy or none is shared yet, with 2 if no plugin runs here or none says how they are.
+    Exits with 1 if a GPU is unhealthy, none is shared yet, the kubelet does not know what the plugin advertises, or the
+    ResourceSlices of DRA are not published, with 2 if no plugin runs here or none says how they are.
     """
     from plugin.health.status import show
 

@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from policies.cluster import Cluster
 from policies.reading.store import load
-from tests.command_line import options
+from tests.command_line import command, options
 from tests.docs.pages import PAGES, name
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
 
@@ -91,3 +92,16 @@ def test_the_command_that_hurries_a_policy_reaches_every_part_that_reads_it_whil
         (ROOT / "docs" / "operations.md").read_text(),
     )
     assert selected.split(", ") == ["webhook", "plugin", "mps"]
+
+
+@pytest.mark.parametrize(
+    "cause", ["a GPU is unhealthy", "none is shared yet", "the kubelet does not know", "ResourceSlices"]
+)
+def test_help_and_documents_name_each_cause_for_which_the_status_of_a_node_ends_with_1(cause: str) -> None:
+    plugin = command("plugin")
+    assert isinstance(plugin, click.Group)
+    shown = plugin.commands["status"].help or ""
+    (row,) = re.findall(r"^\| 1 \| `plugin status` \| .*", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
+    (told,) = re.findall(r"Its exit code is 1 if .*?\.\s", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    lacking = [text for text in (shown, row, told) if cause not in " ".join(text.split())]
+    assert lacking == []
