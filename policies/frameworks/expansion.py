@@ -154,6 +154,11 @@ def either(one: str, other: str) -> str:
     return A_VALUE if {one, other} == {A_VALUE, A_NUMBER} else ANYTHING
 
 
+def without_implied(values: list[str]) -> list[str]:
+    """Leave out a number among values of which another may be one as well: both may be the same."""
+    return [one for one in values if one != A_NUMBER] if A_NUMBER in values and A_VALUE in values else values
+
+
 def _source(variable: Variable) -> str:
     """Stand in for what a variable takes from elsewhere."""
     source = variable.value_from

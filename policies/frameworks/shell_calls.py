@@ -223,6 +223,8 @@ class ShellCalls(ShellTools):
             name += part  # what failed before it has written nothing
             if not name.strip("-") or self._index.has_number_behind(name):
                 return name
+            if not self._index.may_become_one(name):  # nor what is longer
+                return ""
         name += last
         goes_on = text.startswith(UNREAD, match.end())
         return name if goes_on or (numbered and self._index.of_option(name)) else ""

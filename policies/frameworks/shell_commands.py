@@ -6,7 +6,7 @@ from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import SHELLS
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, without_implied
 from policies.frameworks.shell.builtins import DECLARING, computed, emptied, given, is_name, numbers_set, positional
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import (
@@ -55,8 +55,8 @@ class ShellCommands(ShellTaking):
         at, takes_text = call.words.unwrapped
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
             self._of_container.work(_STEPS_OF_CHOICE * len(call.words.places[at]))
-            marks = {self._judge(one) for one in call.each(at)}
-            return marks.pop() if len(marks) == 1 else self._computed
+            marks = without_implied(list({self._judge(one) for one in call.each(at)}))
+            return marks[0] if len(marks) == 1 else self._computed
         if at:
             self._wrap(call, at, takes_text=takes_text)
         if at == len(line):

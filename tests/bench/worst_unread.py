@@ -28,6 +28,12 @@ def unread(size: int) -> Iterator[Worst]:
         long = [{"name": "A", "value": "`a" * 1000}]
         text = f"IFS $B {lists} {'$(A)' * (MOST_EXPANDED // 2000 - 1)}{'`a' * (size // 2)}\\\n"
         yield f"references and lists {names}", pod("0.2", container(command=["fish", "-c", text], env=long))
+    numbers = [
+        {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        *({"name": name, "value": f"$({of})" * 16} for name, of in zip("ABD", "CAB", strict=True)),
+    ]
+    word = f"-g{'_' * size}{'$(D)' * 6}"
+    yield "numbers behind a long option", pod("0.2", container(command=["x", word], env=numbers))
     known = sorted({program.rpartition(" ")[2] for one in BUILT_IN for program in one.programs}, key=len)
     starts = {
         "own programs": " ".join(f"-m team{number}.server" for number in range(64)),

@@ -5,7 +5,7 @@ from itertools import chain, product
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP, UnreadableError
-from policies.frameworks.expansion import A_NUMBER, ANYTHING, UNREAD, Variables
+from policies.frameworks.expansion import A_NUMBER, ANYTHING, UNREAD, Variables, without_implied
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest
@@ -139,7 +139,7 @@ class Values(ShellVariables):
                 return [self._output(part.script)]
             case _:
                 is_joined = not splits and part.is_all and not self.is_known("IFS")  # by nothing, if it is empty
-                return [ANYTHING] if is_joined else self._referred(part, is_alone=is_alone)
+                return [ANYTHING] if is_joined else without_implied(self._referred(part, is_alone=is_alone))
 
     def _output(self, script: Script) -> str:
         """Return what commands write, which are looked at once."""

@@ -26,6 +26,9 @@ NUMBERS = [
     "./x -c$(nproc) -e$(nproc) -f$(nproc) -g$(id -u) -k$(nproc) -m$(nproc) -n$(id -g) -p$(nproc) -t$(date +%s)",
     "./x -m$((MEMORY / 2))g -p$(ls /x | wc -l)",
     'sh -c "make -j$(nproc) all"',
+    "C=nproc; [ x ] && C=hostname; ./run $($C)",
+    " ".join(f'if [ -n "${name}X" ]; then {name}=${name}X; else {name}=$(nproc); fi;' for name in ("TP", "W", "P"))
+    + " eval ./x --tp $TP --w $W --port $P",
     "make -j$CPUS",
     "make -j$(CPUS)",
 ]
@@ -102,3 +105,11 @@ def test_a_number_in_the_name_of_an_entry_of_the_clusters_own_is_denied(word: st
 )  # fmt: skip
 def test_a_number_is_what_tools_write_that_is_digits_alone(words: list[str], mark: str) -> None:
     assert mark_of_written(words) == mark
+
+
+@pytest.mark.parametrize("options", ["-i", "-ri", "-0i", "-es", "-eP", "-lP", "-0rti"])
+def test_an_option_of_xargs_that_has_a_word_joined_to_it_alone_takes_no_other(options: str) -> None:
+    for text in ("flock test vllm serve {} --gpu-memory-utilization=0.95", "flock curl vllm serve m $X"):
+        assert isinstance(decided(on(f"echo m | xargs {options} {text}"), SLICED), Denied)
+    for text in ("rm -f {}", "ln -sf {} /usr/lib"):
+        assert isinstance(decided(on(f"ls /x | xargs {options} {text}; {SERVED}"), SLICED), Grant)
