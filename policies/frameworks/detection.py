@@ -23,8 +23,8 @@ _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
 _MOST_TEXTS = 4  # of a command line that mention a program
-_MOST_PROGRAMS = 16  # that a command line mentions
-_MOST_MENTIONS = 8  # of its last word in one text
+_MOST_PROGRAMS = 20  # by their last words, that a command line mentions: as many as the built-in ones have
+_MOST_MENTIONS = 4  # of such a word in one text
 _LONGEST_BEFORE = 96  # characters in front of it
 _BEHIND_WORD = " \t\n;&|()`'\""
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
@@ -208,8 +208,10 @@ def _starts(program: str, before: str) -> bool:
 
 def _is_named(before: str) -> bool:
     """Whether what stands before a program only names it: a tool, `command -v`, a comment, a variable."""
-    *words, directory = re.split(r"\s+", _SEPARATOR.split(before)[-1])
-    words = list(dropwhile(KEYWORDS.__contains__, filter(None, words)))
+    command = _SEPARATOR.split(before[before.rfind("\n") + 1 :])[-1]
+    words = command.split()
+    directory = words.pop() if words and not command[-1].isspace() else ""
+    words = list(dropwhile(KEYWORDS.__contains__, words))
     if "=" in directory or any(one.startswith("#") for one in words) or _NAMING.match(" ".join(words)):
         return True
     return bool(words) and bool(tool(words[0])) and not runs_another(words)

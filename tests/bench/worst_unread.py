@@ -38,6 +38,7 @@ def unread(size: int) -> Iterator[Worst]:
     starts = {
         "own programs": " ".join(f"-m team{number}.server" for number in range(64)),
         "known programs": " ".join(f"{last} " * 4 for last in known[:16]),
+        "named programs": "\n".join([f"sed {one.programs[0]}" for one in BUILT_IN[:12] if one.programs] * 4),
     }
     shares = {f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)}
     for name, text in starts.items():
