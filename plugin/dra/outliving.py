@@ -26,15 +26,17 @@ OutlivedGpus = dict[str, Outlived]  # by UUID
 def outlived_gpus(
     claims: Mapping[str, Prepared], held_back: Iterable[HeldBack], now_seconds: float, has_processes: HasProcesses
 ) -> OutlivedGpus:
-    """Find the GPUs of which processes use something that have outlived their pod for some seconds; *claims* by UID."""
+    """
+    Find the GPUs of which processes use something that have outlived their pod for some seconds.
+
+    *claims* has by UID what is prepared, and *held_back* what still is.
+    """
     gone = [one for one in held_back if one.uid not in claims]  # one that is prepared again has it once
-    left = {uid: has_processes(uid) for uid in {one.prepared.pod_uid for one in gone}}
     settled = (one for one in gone if one.since_seconds + _SETTLE_SECONDS <= now_seconds)
-    outliving = gpus_of(one.prepared for one in settled if left[one.prepared.pod_uid])
+    outliving = gpus_of(one.prepared for one in settled if has_processes(one.prepared.pod_uid))
     if not outliving:
         return {}
-    lasting = [one.prepared for one in gone if one.lasts(now_seconds, left.get)]
-    used, claimed = _parts(lasting), _parts(claims.values())
+    used, claimed = _parts(one.prepared for one in gone), _parts(claims.values())
     return {gpu: Outlived(used[gpu], 1 - used[gpu] - claimed[gpu]) for gpu in sorted(outliving)}
 
 

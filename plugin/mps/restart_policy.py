@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 from plugin.mps.answers import ServerState
 from plugin.mps.state import StateName
 
-UNANSWERED_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
+USELESS_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
 STEADY_SECONDS = 60.0  # of good answers, after which earlier failures are forgotten
 INITIALIZING_SECONDS = 60.0  # that a server may take until it serves clients
 LONGEST_PAUSE_SECONDS = 60.0  # before a start
@@ -81,7 +81,7 @@ class DaemonStatus:
     why: str = "the daemon was not started yet"
     running: bool = False  # as far as is known
     unserved: bool = False  # there is no server, and why says so
-    unanswered: int = 0  # looks in a row, those of a daemon that answers and is of no use to anybody among them
+    useless: int = 0  # looks in a row at which it did not answer, or was of no use to anybody
     failures: int = 0  # since it was last steady
     due_seconds: float = 0.0  # not started before, where it is not running
     good_since_seconds: float | None = None
@@ -96,7 +96,7 @@ class DaemonStatus:
 
 def is_last(status: DaemonStatus) -> bool:
     """Whether a daemon that does not answer the next look either is ended."""
-    return status.unanswered == UNANSWERED_BEFORE_KILL - 1
+    return status.useless == USELESS_BEFORE_KILL - 1
 
 
 def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
@@ -109,11 +109,11 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
         case NotStarted(why):
             return _failed(status, why, now_seconds), "wait"
         case NoAnswer(why):
-            return _unanswered(status, why, now_seconds)
+            return _useless(status, _not_good(status, "failed", why), now_seconds)
         case Unreachable(why, in_use=False):
-            return _unanswered(status, why, now_seconds, counted="seen ")
+            return _useless(status, _not_good(status, "failed", why), now_seconds, counted="seen ")
         case Unreachable(why) | Blocked(why):
-            return replace(_not_good(status, "failed", why), running=True, unanswered=0), "wait"
+            return replace(_not_good(status, "failed", why), running=True, useless=0), "wait"
         case Answered():
             return _answered(status, seen, now_seconds)
         case _:
@@ -134,13 +134,14 @@ def _unserved(status: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
     return replace(_not_good(status, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
 
 
-def _unanswered(
-    status: DaemonStatus, why: str, now_seconds: float, *, counted: str = ""
+def _useless(
+    before: DaemonStatus, status: DaemonStatus, now_seconds: float, *, counted: str = ""
 ) -> tuple[DaemonStatus, Action]:
-    unanswered = status.unanswered + 1
-    if unanswered >= UNANSWERED_BEFORE_KILL:
-        return _failed(status, f"{why}, {counted}{unanswered} times in a row", now_seconds), "kill"
-    return replace(_not_good(status, "failed", why), running=True, unanswered=unanswered), "wait"
+    """Count a look at a daemon that was of no use, of which *status* says why."""
+    looks = before.useless + 1
+    if looks >= USELESS_BEFORE_KILL:
+        return _failed(status, f"{status.why}, {counted}{looks} times in a row", now_seconds), "kill"
+    return replace(status, running=True, useless=looks), "wait"
 
 
 def _failed(status: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
@@ -149,7 +150,7 @@ def _failed(status: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
     return replace(
         _not_good(status, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
         running=False,
-        unanswered=0,
+        useless=0,
         failures=status.failures + 1,
         due_seconds=now_seconds + pause_seconds,
     )
@@ -159,9 +160,8 @@ def _not_good(status: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
     return replace(status, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
 
 
-def _answered(status: DaemonStatus, seen: Answered, now_seconds: float) -> tuple[DaemonStatus, Action]:
-    useless = status.unanswered + 1
-    status = replace(status, running=True, unanswered=0)
+def _answered(before: DaemonStatus, seen: Answered, now_seconds: float) -> tuple[DaemonStatus, Action]:
+    status = replace(before, running=True, useless=0)
     servers = seen.servers.values()
     if not servers:
         return _unserved(status, seen.fault)
@@ -171,10 +171,7 @@ def _answered(status: DaemonStatus, seen: Answered, now_seconds: float) -> tuple
     status = _served(status, servers, now_seconds)
     if status.state != "failed" or seen.in_use:
         return status, "wait"
-    if useless >= UNANSWERED_BEFORE_KILL:
-        why = f"{status.why}, and no container holds a share of the GPU, seen {useless} times in a row"
-        return _failed(status, why, now_seconds), "kill"
-    return replace(status, unanswered=useless), "wait"
+    return _useless(before, status, now_seconds, counted="and no container holds a share of the GPU, seen ")
 
 
 def _served(status: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:

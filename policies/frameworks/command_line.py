@@ -20,11 +20,12 @@ class _Taking(NamedTuple):
     together: re.Pattern[str]  # letters, of which the last is one
 
     @classmethod
-    def of(cls, options: str, *, attached: str = "") -> "_Taking":
-        """Read *options*; *attached* are the letters of those that have a word only where it is joined to them."""
-        names = options.split()
+    def of(cls, options: str) -> "_Taking":
+        """Read *options*; one with a question mark behind it has a word only where that is joined to it."""
+        every = options.split()
+        names = [one for one in every if not one.endswith("?")]
         short = "".join([one[1] for one in names if not one.startswith("--")])
-        first = f"{short}{attached}"
+        first = "".join([short, *(one[1] for one in every if one.endswith("?"))])
         abbreviated = (one[:end] for one in names for end in range(len("--x"), len(one)))
         return cls(
             frozenset([*names, *abbreviated]),
@@ -34,7 +35,7 @@ class _Taking(NamedTuple):
 
 # Programs that run what follows their own words, and those of their options that take a word of their own.
 _WRAPPERS: dict[str, _Taking] = {
-    name: _Taking.of(options, attached="eil" if name == "xargs" else "")
+    name: _Taking.of(options)
     for name, options in {
         # As Argo starts each container: https://github.com/argoproj/argo-workflows/tree/main/cmd/argoexec/commands
         "argoexec": "--loglevel --log-format --gloglevel --kubeconfig --as --as-uid --as-group --as-user-extra --server"
@@ -74,7 +75,8 @@ _WRAPPERS: dict[str, _Taking] = {
         "tini": "-p -e",
         "toybox": "",
         "unshare": "-w -R -S -G --map-user --map-group --map-users --map-groups --setuid --setgid --wd --root",
-        "xargs": "-I -n -P -d -a -E -L -s --arg-file --delimiter --max-args --max-chars --max-procs --process-slot-var",
+        "xargs": "-I -n -P -d -a -E -L -s -e? -i? -l? --arg-file --delimiter --max-args --max-chars --max-procs"
+        " --process-slot-var",
     }.items()
 }
 # Their first word is a user, a directory, a file or, as `emissary` is, a command of theirs.

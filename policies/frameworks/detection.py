@@ -32,7 +32,7 @@ _WORD_BACKWARDS = re.compile(rf"\s+([^{_BEFORE_WORD}]*)")
 _FEW_FRONTS = 3  # words in front of one that several programs end in: to go through them takes less than to look for it
 _ANYWHERE = ("", "python")  # the word in front of a program of one word, and what options of its own may stand behind
 _NAMING = re.compile("command -[vV]")
-_SEPARATOR = re.compile(r"[;&|(){}`\n]")
+_SEPARATOR = re.compile(r"[;&|(){}`]")  # beside the end of a line
 _WILDCARDS = frozenset("*?[")
 
 

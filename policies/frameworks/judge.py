@@ -9,7 +9,7 @@ import msgspec
 from policies.changes import Change
 from policies.errors import quoted
 from policies.frameworks.budget import Budget, Judged, Wanted
-from policies.frameworks.expansion import TOLD, UNREAD
+from policies.frameworks.expansion import KINDS, TOLD, UNREAD
 from policies.frameworks.framework import Framework, Spelling
 from policies.frameworks.settings import Option, Setting
 
@@ -38,7 +38,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     takes_all: bool = False  # it leaves nothing of the share to a framework that does not start with all of it
 
 
-_MARK = re.compile(f"{UNREAD}[\1-\x08\x0e]?")
+_MARK = re.compile(f"{UNREAD}[{KINDS}]?")
 _FEWEST_BLOCKS: Final = 100  # of LMDeploy's cache, that are more than another program's GPUs
 _LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
 _HOST = re.compile(r"://[^\s/'\"]*+")  # such as the http://vllm:8000 of a probe

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
-from policies.frameworks.expansion import UNREAD
+from policies.frameworks.expansion import KINDS, UNREAD
 from policies.frameworks.framework import Framework, Override, Spelling
 from policies.frameworks.option_pattern import Names, in_text
 from policies.frameworks.written_form import canonical
@@ -19,7 +19,7 @@ _LONGEST_KEPT = 128  # characters
 # Programs that take words from a file or their input, or variables from a program: no inert words.
 _TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
-_UNREAD = re.compile(r"\A(?:(?>\0[\1-\x08\x0e] ?))++")  # what a word begins with
+_UNREAD = re.compile(rf"\A(?:(?>{UNREAD}[{KINDS}] ?))++")  # what a word begins with
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
-from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, KINDS, TOLD, UNREAD
 from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
@@ -22,7 +22,7 @@ _STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(rf"-(?:(?>[\w-]|{A_NUMBER}))*+")
 _KNOWN_MARKS = re.compile(f"(?:(?>{A_VALUE}|{A_NAME}|{A_NUMBER}|{TOLD}|{REST} ?))++")
-_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08\x0e])*+=(?!/)", re.ASCII)
+_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})[\w{UNREAD}{KINDS}]*+=(?!/)", re.ASCII)
 _SPACE = re.compile(r"\s")
 
 

@@ -96,7 +96,7 @@ def is_taking_program(word: str) -> bool:
 def is_harmless(line: Sequence[str]) -> bool:
     """Whether a command line whose words stand for certain is that of a tool or a service, and starts no framework."""
     name = line[0].rpartition("/")[2]
-    if name in _SERVICES or (name in _SERVING and line[1:2] and line[1] in _SERVING[name]):
+    if name in _SERVICES or (line[1:2] and line[1] in _SERVING.get(name, ())):
         return True
     return bool(tool(name)) and not runs_another([name, *line[1:]])
 
