@@ -20,18 +20,18 @@ _LEFT = (
     " /host/var/lib/kubelet/plugins/gpu-share.dev"
 )
 
-# The first process of a container has the process ID 1 there.
+# The first process of a container has the process ID 1 there; process IDs begin anew at some time, start times do not.
 _KILL = """\
 import os, pathlib, re, signal, sys
 found = []
 for path in pathlib.Path("/proc").glob("[0-9]*"):
     try:
-        line, status = ((path / name).read_text() for name in ("cmdline", "status"))
+        line, status, stat = ((path / name).read_text() for name in ("cmdline", "status", "stat"))
     except OSError:
         continue
     if re.search(sys.argv[1], line.replace(chr(0), " ")) and re.search(r"NSpid:.*\\t1$", status, re.M):
-        found.append(int(path.name))
-os.kill(max(found), signal.SIGKILL)
+        found.append((int(stat.rpartition(")")[2].split()[19]), int(path.name)))
+os.kill(max(found)[1], signal.SIGKILL)
 """
 
 
