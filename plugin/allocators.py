@@ -112,6 +112,14 @@ def slices_not_published(driver: "DraDriver | None") -> str:
     return driver.publisher.not_published if driver is not None else ""
 
 
+def unwritten_of(
+    held: "HeldVgpus", driver: "DraDriver | None", *, by_plugin: Callable[[Gpu], bool]
+) -> Callable[[SharedGpu], str]:
+    """Make the function that says why it cannot be written who holds what of a GPU: vGPUs *by_plugin*, or claims."""
+    by_dra = driver.unwritten if driver is not None else str
+    return lambda one: held.unwritten if by_plugin(one.gpu) else by_dra()
+
+
 def needing_variable(handover: HandoverSettings, held: "HeldVgpus", driver: "DraDriver | None") -> Callable[[], bool]:
     """Make the function that says whether NVIDIA_VISIBLE_DEVICES brings containers their GPU: new or earlier ones."""
     return lambda: handover.needs_variable or held.by_variable or (driver is not None and driver.by_variable())

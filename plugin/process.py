@@ -19,6 +19,7 @@ from plugin.allocators import (
     needing_variable,
     slices_not_published,
     told_with_dra,
+    unwritten_of,
     withdrawing,
 )
 from plugin.cluster_changes import changes_since_start, cluster_changes, end_for_a_restart
@@ -215,7 +216,7 @@ def _reconciler(
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
         pending=cluster_changes(node, node.dra_places, allocators, inventory).look,
         fit_guard=resources.fit_guard,
-        unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
+        unwritten=unwritten_of(node.held, driver, by_plugin=allocators.by_plugin),
         unsafe=lambda one: resources.unsafe if allocators.by_plugin(one.gpu) else "",
         misfit=lambda one: resources.misfit(one) if allocators.by_plugin(one.gpu) else "",
         unadvertised=lambda one: resources.unadvertised(one) if allocators.by_plugin(one.gpu) else "",

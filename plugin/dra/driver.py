@@ -78,6 +78,7 @@ class DraDriver:
             own, settings.handover.cdi_dir, boot_id=boot_id, has_processes=settings.has_processes
         )
         self.by_variable, self.still_used = self._preparations.by_variable, self._preparations.still_used
+        self.unwritten = self._preparations.unwritten
         self._grids = Grids(own)
         self.publisher = Publisher(api, node=settings.node, before=self._grids.keep)
         self._watch = SliceWatch(api, node=settings.node, on_event=self.publisher.look)

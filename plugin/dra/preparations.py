@@ -12,21 +12,11 @@ from threading import Condition, Lock
 from msgspec.structs import replace
 
 from plugin.dra.calls import Call
-from plugin.dra.checkpoint import (
-    Checkpoint,
-    HeldBack,
-    HeldDevice,
-    Kept,
-    Prepared,
-    gpus_of,
-    kept_of,
-    read_checkpoint,
-    write_checkpoint,
-)
+from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Kept, Prepared, gpus_of, kept_of
+from plugin.dra.claim_files import ClaimFiles
 from plugin.dra.lasting import LOOK_AGAIN_SECONDS, Lasting
 from plugin.dra.obstacles import obstacle, requests_of
 from plugin.dra.outliving import OutlivedGpus, outlived_gpus
-from plugin.dra.specifications import remove_specification, restore_specification, write_only, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
 from plugin.usage.pod_cgroups import HasProcesses
@@ -53,9 +43,8 @@ class Preparations:
         has_processes: HasProcesses,
         clock: Callable[[], float] = boot_seconds,
     ) -> None:
-        self._directory = directory
+        self._files = ClaimFiles(directory, cdi_dir)
         self._has_processes = has_processes
-        self._cdi_dir = cdi_dir
         self._boot_id = boot_id
         self._clock = clock
         self._lasting = Lasting(has_processes, clock)
@@ -64,23 +53,34 @@ class Preparations:
         self._unsettled: set[str] = set()  # claims whose specifications are not as they will be
         self._gpus: Mapping[str, str] = {}  # see `follow`
         self._closed = False
-        checkpoint = read_checkpoint(directory)
+        checkpoint = self._files.read()
         self._claims = checkpoint.claims
         self._held_back = tuple(one for one in checkpoint.held_back if one.is_believed(clock()))
         # A container that starts again asks for its CDI device and never for its claim.
-        write_only(cdi_dir, self._of_this_boot())
+        self._files.write_only(self._of_this_boot())
 
     def restore(self) -> None:
         """
         Write specifications again that somebody has removed: the kubelet does not ask for a prepared claim again.
 
+        What could not be written is tried again too: perhaps nobody asks for it any more.
+
         Raises:
-            HandoverError: If one cannot be written.
+            HandoverError: If a specification cannot be written.
         """
+        if self._files.unwritten and self._writing.acquire(blocking=False):
+            try:
+                self._files.try_again(Checkpoint(claims=self._claims, held_back=self._held_back))
+            finally:
+                self._writing.release()
         with self._changed:
             for uid, prepared in self._of_this_boot().items():
                 if uid not in self._unsettled:
-                    restore_specification(self._cdi_dir, uid, prepared)
+                    self._files.restore(uid, prepared)
+
+    def unwritten(self) -> str:
+        """Say why it cannot be written what claims hold; empty if it can."""
+        return self._files.unwritten
 
     def kept(self, *, also_back: bool = False) -> Kept:
         """Return size, part of each GPU, and GPUs of each device that is held, or held *back*, by its name."""
@@ -137,7 +137,7 @@ class Preparations:
                 the way. At once if others give a GPU away now. Or if the kubelet has given *call* up; nothing of it is
                 left then.
             HandoverError: If the CDI specification cannot be written.
-            OSError: If the checkpoint cannot be written.
+            HoldingsError: If the checkpoint cannot be written.
         """
         wanted = replace(wanted, boot_id=self._boot_id)
         deadline_seconds = self._clock() + wait_seconds
@@ -163,11 +163,11 @@ class Preparations:
     def _keep(self, uid: str, prepared: Prepared, before: dict[str, Prepared]) -> None:
         if before.get(uid) != prepared:
             try:
-                write_checkpoint(self._directory, Checkpoint(claims=self._claims, held_back=self._still_held_back()))
+                self._files.keep(Checkpoint(claims=self._claims, held_back=self._still_held_back()))
             except BaseException:
                 self._settle(uid, before, self._held_back)
                 raise
-        write_specification(self._cdi_dir, uid, prepared)  # where that fails, the kubelet asks again
+        self._files.specify(uid, prepared)  # where that fails, the kubelet asks again
         self._settle(uid, self._claims, self._still_held_back())
 
     def _wait_for_room(self, uid: str, devices: Sequence[HeldDevice], deadline_seconds: float, call: Call) -> None:
@@ -208,7 +208,7 @@ class Preparations:
 
         Raises:
             HandoverError: If the CDI specification cannot be removed.
-            OSError: If the checkpoint cannot be written.
+            HoldingsError: If the checkpoint cannot be written.
         """
         with self._writing:
             with self._changed:
@@ -217,11 +217,11 @@ class Preparations:
                 self._unsettled.add(uid)
             held_back = tuple(one for one in self._still_held_back() if one.uid != uid)
             try:
-                remove_specification(self._cdi_dir, uid)
+                self._files.remove(uid)
                 if hold_seconds:
                     held_back += (HeldBack.of(uid, self._claims[uid], self._clock(), seconds=hold_seconds),)
                 claims = {other: one for other, one in self._claims.items() if other != uid}
-                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
+                self._files.keep(Checkpoint(claims=claims, held_back=held_back))
             except BaseException:
                 self._settle(uid, self._claims, self._held_back)
                 raise

@@ -1,6 +1,7 @@
 """CDI specifications of claims: one file for each, with one device for each of its requests."""
 
 import logging
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ _KIND = f"{DRIVER}/claim"
 _PREFIX = "gpu-share-claim_"  # unlike the specifications of resources, which the device plugin removes
 _OURS = re.compile(rf"\.?{_PREFIX}(?P<uid>[A-Za-z0-9-]+)\.json(\.[0-9]+\.new)?", re.ASCII)
 _MODE = 0o755
+_TRIAL = "trial"  # no claim's UID
+_LARGE_BYTES = 16 << 10  # for a specification
 
 
 def device_id(uid: str, request: str) -> str:
@@ -36,9 +39,7 @@ def write_specification(directory: Path, uid: str, prepared: Prepared) -> None:
         HandoverError: If it cannot be written.
     """
     with _failures_named(directory):
-        if not directory.is_dir():
-            directory.mkdir(parents=True)
-            directory.chmod(_MODE)  # whatever the umask
+        _make(directory)
         write_atomically(_path(directory, uid), _specification(uid, prepared))
 
 
@@ -66,6 +67,22 @@ def remove_specification(directory: Path, uid: str) -> None:
         _path(directory, uid).unlink(missing_ok=True)
 
 
+def try_directory(directory: Path) -> None:
+    """
+    See whether specifications can be written into *directory*, which is made if it is not there.
+
+    Raises:
+        HandoverError: If not.
+    """
+    trial = directory / f".{_path(directory, _TRIAL).name}.{os.getpid()}.new"  # as a killed run leaves it
+    with _failures_named(directory):
+        _make(directory)
+        try:
+            trial.write_bytes(bytes(_LARGE_BYTES))
+        finally:
+            trial.unlink(missing_ok=True)
+
+
 def write_only(directory: Path, claims: Mapping[str, Prepared]) -> None:
     """
     Write the specifications of claims, by UID; remove ours of all others, and what a killed run left half written.
@@ -80,6 +97,12 @@ def write_only(directory: Path, claims: Mapping[str, Prepared]) -> None:
             match = _OURS.fullmatch(path.name)
             if match and (match["uid"] not in claims or path.name.startswith(".")):
                 path.unlink(missing_ok=True)
+
+
+def _make(directory: Path) -> None:
+    if not directory.is_dir():
+        directory.mkdir(parents=True)
+        directory.chmod(_MODE)  # whatever the umask
 
 
 def _specification(uid: str, prepared: Prepared) -> bytes:

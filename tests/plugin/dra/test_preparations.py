@@ -74,7 +74,7 @@ def test_a_disk_that_takes_long_holds_up_nobody_who_only_looks(tmp_path: Path, m
         assert goes_on.wait(10)
         write_checkpoint(*arguments)
 
-    monkeypatch.setattr("plugin.dra.preparations.write_checkpoint", write)
+    monkeypatch.setattr("plugin.dra.claim_files.write_checkpoint", write)
     calls = [
         Thread(target=prepare, args=[on, "new", device(600, "GPU-0")]),
         Thread(target=on.unprepare, args=["old"]),
@@ -107,8 +107,8 @@ def test_a_claim_whose_specification_cannot_be_written_ends_nothing_and_is_prepa
         raise HandoverError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("plugin.dra.preparations.write_specification", full)
-        patched.setattr("plugin.dra.preparations.restore_specification", full)
+        patched.setattr("plugin.dra.claim_files.write_specification", full)
+        patched.setattr("plugin.dra.claim_files.restore_specification", full)
         with pytest.raises(HandoverError):
             prepare(on, "a", device(600, "GPU-0"))
         on.restore()

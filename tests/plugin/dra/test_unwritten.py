@@ -1,0 +1,127 @@
+"""Claims that cannot be written down: no GPU is offered for which the next pod would fail, and all come back."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from plugin.errors import HandoverError, HoldingsError
+from plugin.simulated.dra_kubelet import PrepareError
+from tests.plugin.dra.node import DEVICES, DraNode, health, share
+from tests.plugin.dra.prepared import device, made, prepare
+from tests.plugin.waiting import wait_until
+
+Break = Callable[[Path], Path]
+CHECKPOINT = "what claims hold cannot be written there: Is a directory: make room"
+SPECIFICATION = "the CDI specification of a claim cannot be changed there: File exists"
+
+
+def checkpoint_is_a_directory(root: Path) -> Path:
+    (path,) = root.glob("p/gpu-share.dev")
+    (path / "checkpoint.json").unlink(missing_ok=True)
+    (path / "checkpoint.json").mkdir()
+    return path / "checkpoint.json"
+
+
+def cdi_directory_is_a_file(root: Path) -> Path:
+    path = root / "cdi"
+    if path.is_dir():
+        path.rmdir()
+    path.touch()
+    return path
+
+
+def mend(path: Path) -> None:
+    path.rmdir() if path.is_dir() else path.unlink()
+
+
+def tainted(node: DraNode) -> int:
+    return sum("taints" in one for one in node.devices().values())
+
+
+@pytest.mark.parametrize(
+    ("break_it", "why"), [(checkpoint_is_a_directory, CHECKPOINT), (cdi_directory_is_a_file, SPECIFICATION)]
+)
+def test_no_pod_is_sent_to_a_node_on_which_no_claim_can_be_written_and_all_is_well_once_it_can(
+    node: DraNode, break_it: Break, why: str
+) -> None:
+    node.start()
+    broken = break_it(node.directory)
+    claim = node.schedule("p", share(200))
+    with pytest.raises(PrepareError, match=why):
+        node.kubelet.prepare(claim)
+    wait_until(lambda: tainted(node) == DEVICES)
+    assert [why in one.faults[0].why for one in health(node).gpus] == [True, True]
+    assert node.scheduler.schedule("next", {"c": share(100)}) is None
+    mend(broken)
+    wait_until(lambda: tainted(node) == 0)
+    assert all(one.healthy for one in health(node).gpus)
+    assert node.run(claim).environment["GPU_SHARE_FRACTION"] == "0.2"
+
+
+def test_a_claim_that_cannot_be_taken_back_stays_given_and_the_next_pod_is_not_sent_there(node: DraNode) -> None:
+    node.start()
+    claim = node.schedule("p", share(700))
+    node.kubelet.prepare(claim)
+    broken = checkpoint_is_a_directory(node.directory)
+    with pytest.raises(PrepareError, match=CHECKPOINT):
+        node.kubelet.unprepare(claim)
+    wait_until(lambda: tainted(node) == DEVICES)
+    mend(broken)
+    wait_until(lambda: tainted(node) == 0)
+    node.end(claim)
+    node.run(node.schedule("whole", share(1000)))
+
+
+def test_a_trial_leaves_nothing_and_holds_what_is_prepared(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "first", device(500, "GPU-0"))
+    before = sorted((tmp_path / "cdi").iterdir())
+    kept = (tmp_path / "checkpoint.json").read_bytes()
+    (tmp_path / "checkpoint.json").unlink()
+    (tmp_path / "checkpoint.json").mkdir()
+    with pytest.raises(HoldingsError, match=r"checkpoint\.json"):
+        prepare(on, "second", device(500, "GPU-0"))
+    on.restore()
+    assert CHECKPOINT in on.unwritten()
+    (tmp_path / "checkpoint.json").rmdir()
+    on.restore()
+    assert on.unwritten() == ""
+    assert (tmp_path / "checkpoint.json").read_bytes() == kept
+    assert sorted((tmp_path / "cdi").iterdir()) == before
+
+
+def test_nothing_is_tried_while_a_call_waits_for_its_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on, asked, goes_on = made(tmp_path), Event(), Event()
+    (tmp_path / "cdi").touch()
+    with pytest.raises(HandoverError, match="--cdi-dir"):
+        prepare(on, "u", device(100, "GPU-0"))
+    (tmp_path / "cdi").unlink()
+
+    def write(*_: object) -> None:
+        asked.set()
+        assert goes_on.wait(10)
+
+    monkeypatch.setattr("plugin.dra.claim_files.write_checkpoint", write)
+    call = Thread(target=on.unprepare, args=["u"])
+    call.start()
+    try:
+        assert asked.wait(10)
+        on.restore()
+        assert SPECIFICATION in on.unwritten()
+    finally:
+        goes_on.set()
+        call.join()
+
+
+def test_what_is_written_again_waits_for_a_directory_that_is_there_no_more(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    (tmp_path / "cdi").touch()
+    with pytest.raises(HandoverError, match="--cdi-dir"):
+        prepare(on, "u", device(100, "GPU-0"))
+    on.restore()
+    assert SPECIFICATION in on.unwritten()
+    (tmp_path / "cdi").unlink()
+    on.restore()
+    assert on.unwritten() == ""
