@@ -42,6 +42,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
     outlives: bool = False  # whether the kubelet has taken it back, and processes of its pod are left
 
+    @property
+    def may_run_on(self) -> bool:
+        """Whether its container may run although the kubelet does not name it any more."""
+        return self.forgotten or self.outlives
+
 
 class Checkpoint(msgspec.Struct, frozen=True):
     """What the file says."""
@@ -80,7 +85,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
         known on which GPU one of all these is.
         """
         left = self._left(listed := frozenset(named))
-        unnamed = [vgpu for vgpu, one in left.items() if one.forgotten or not one.named]
+        unnamed = [vgpu for vgpu, one in left.items() if one.may_run_on or not one.named]
         if not all(map(self.knows, (*unnamed, *listed))):
             return None
         return frozenset(map(self.gpu_of, unnamed)) | {gpu for one in left.values() for gpu in one.also}
@@ -111,7 +116,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     def _left(self, listed: Collection[VGpuId]) -> dict[VGpuId, Held]:
         """Leave out what pods had that have ended: the file has containers of theirs that the kubelet names no more."""
-        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod and not one.forgotten}
+        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod and not one.may_run_on}
         ended -= {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in listed}
         return {vgpu: one for vgpu, one in self.held.items() if (one.pod, one.resource) not in ended}
 

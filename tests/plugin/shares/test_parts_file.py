@@ -134,7 +134,9 @@ def test_a_container_that_the_kubelet_does_not_name_may_hold_all_that_its_pod_ha
     assert checkpoint.unnamed_parts(VGpuId("GPU-a", index) for index in named) == largest
 
 
-@pytest.mark.parametrize(("forgotten", "on"), [(True, ["GPU-a"]), (False, [])])
-def test_what_the_kubelet_has_forgotten_is_not_known_to_have_ended(*, forgotten: bool, on: list[str]) -> None:
-    held = {VGpuId("GPU-a", index): one(named=True, pod=1, forgotten=forgotten) for index in range(2)}
+@pytest.mark.parametrize(("why", "on"), [({"forgotten": True}, ["GPU-a"]), ({"outlives": True}, ["GPU-a"]), ({}, [])])
+def test_what_the_kubelet_has_lost_or_taken_back_too_early_is_not_known_to_have_ended(
+    why: dict[str, bool], on: list[str]
+) -> None:
+    held = {VGpuId("GPU-a", index): one(named=True, pod=1, **why) for index in range(2)}
     assert Checkpoint(10, held).unnamed_on(()) == frozenset(on)
