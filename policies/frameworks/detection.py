@@ -1,7 +1,7 @@
 """Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from heapq import nsmallest
 from itertools import chain, dropwhile, islice
@@ -23,15 +23,15 @@ _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
 _MOST_TEXTS = 4  # of a command line that mention a program
-_MOST_PROGRAMS = 20  # by their last words, that a command line mentions: as many as the built-in ones have
-_MOST_MENTIONS = 4  # of such a word in one text
+_MOST_MENTIONS = 4  # of a program's last word in one text
+_MOST_MENTIONED = 16  # programs of a command line, by their last words, and then mentions of programs in it
 _LONGEST_BEFORE = 96  # characters in front of it
 _BEHIND_WORD = " \t\n;&|()`'\""
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
 _WORD_BACKWARDS = re.compile(rf"\s+([^{_BEFORE_WORD}]*)")
 _FEW_FRONTS = 3  # words in front of one that several programs end in: to go through them takes less than to look for it
 _ANYWHERE = ("", "python")  # the word in front of a program of one word, and what options of its own may stand behind
-_NAMING = re.compile("command -[vV]")
+_NAMING = ("-v", "-V")  # of `command`
 _SEPARATOR = re.compile(r"[;&|(){}`]")  # beside the end of a line
 _WILDCARDS = frozenset("*?[")
 
@@ -121,21 +121,15 @@ class Catalogue:
         if not self._beginnings.any_in(together):  # as in most texts
             return None
         words = self._first(self._last_words.found_in(together))  # many programs end in the same, such as `serve`
-        mentioned = (
-            (ranked, before)
-            for last in words
-            for by_front in (self._by_last_word[last],)
-            for before in _mentions(last, texts)
-            for front in (by_front if len(by_front) <= _FEW_FRONTS else (_word_in_front(before), *_ANYWHERE))
-            for ranked in by_front.get(front, ())
-            if ranked.first in before
-        )
-        in_order = sorted(mentioned, key=lambda one: one[0].rank)
+        mentions = ((self._by_last_word[last], before) for last in words for before in _mentions(last, texts))
+        mentioned = ((found, before) for by_front, before in mentions if (found := _ending(by_front, before)))
+        looked_at = ((one, before) for found, before in islice(mentioned, _MOST_MENTIONED) for one in found)
+        in_order = sorted(looked_at, key=lambda one: one[0].rank)
         return next((one.framework for one, before in in_order if _starts(one.program, before)), None)
 
     def _first(self, words: set[str]) -> Iterable[str]:
-        """Leave out of the last words of programs those of the last programs, where there are too many."""
-        return words if len(words) <= _MOST_PROGRAMS else nsmallest(_MOST_PROGRAMS, words, self._ranks.__getitem__)
+        """Put the last words of programs in order, and leave out those of the last ones where there are too many."""
+        return nsmallest(_MOST_MENTIONED, words, self._ranks.__getitem__)
 
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
@@ -190,6 +184,12 @@ def _standing(word: str) -> re.Pattern[str]:
     return re.compile(rf"{written}(?<![^{_BEFORE_WORD}]{written})(?=[{_BEHIND_WORD}]|\Z)")
 
 
+def _ending(by_front: Mapping[str, Sequence[_Ranked]], before: str) -> list[_Ranked]:
+    """List the programs of one last word that what stands *before* it may begin."""
+    fronts = by_front if len(by_front) <= _FEW_FRONTS else (_word_in_front(before), *_ANYWHERE)
+    return [one for front in fronts for one in by_front.get(front, ()) if one.first in before]
+
+
 def _word_in_front(before: str) -> str:
     """Return the last word of what stands *before* another; "" if no space is between them."""
     match = _WORD_BACKWARDS.match(before[::-1])
@@ -212,7 +212,9 @@ def _is_named(before: str) -> bool:
     words = command.split()
     directory = words.pop() if words and not command[-1].isspace() else ""
     words = list(dropwhile(KEYWORDS.__contains__, words))
-    if "=" in directory or any(one.startswith("#") for one in words) or _NAMING.match(" ".join(words)):
+    if "=" in directory or ("#" in command and any(one.startswith("#") for one in words)):
+        return True
+    if words[:1] == ["command"] and words[1:2] and words[1].startswith(_NAMING):
         return True
     return bool(words) and bool(tool(words[0])) and not runs_another(words)
 

@@ -35,10 +35,12 @@ def unread(size: int) -> Iterator[Worst]:
     word = f"-g{'_' * size}{'$(D)' * 6}"
     yield "numbers behind a long option", pod("0.2", container(command=["x", word], env=numbers))
     known = sorted({program.rpartition(" ")[2] for one in BUILT_IN for program in one.programs}, key=len)
+    single = [one for one in known if any(one in entry.programs for entry in BUILT_IN)]
     starts = {
         "own programs": " ".join(f"-m team{number}.server" for number in range(64)),
         "known programs": " ".join(f"{last} " * 4 for last in known[:16]),
         "named programs": "\n".join([f"sed {one.programs[0]}" for one in BUILT_IN[:12] if one.programs] * 4),
+        "programs behind a tool": "\n".join([f"sed p q r s t {' '.join(single[at : at + 3])}" for at in (0, 3)] * 4),
     }
     shares = {f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)}
     for name, text in starts.items():

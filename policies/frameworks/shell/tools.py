@@ -96,11 +96,14 @@ _OF_SED = re.compile(
 
 def _runs_in_sed(operands: Sequence[str]) -> bool:
     """Whether a script of GNU's sed may have its command e, or the flag of s."""
-    scripts = [_SCRIPT_OF_SED.sub("", one, count=1) for one in operands if _SCRIPT_OF_SED.match(one)]
-    scripts += [behind for one, behind in pairwise(operands) if _SCRIPT_OF_SED.fullmatch(one)]
-    if any(one.startswith("-") and not _OPTION_OF_SED.fullmatch(one) for one in operands):
+    options = [one for one in operands if one.startswith("-")]
+    if not all(map(_OPTION_OF_SED.fullmatch, options)):
         return True
-    scripts = scripts or [one for one in operands if not one.startswith("-")][:1]
+    scripts = [_SCRIPT_OF_SED.sub("", one, count=1) for one in options if _SCRIPT_OF_SED.match(one)]
+    if scripts:
+        scripts += [behind for one, behind in pairwise(operands) if _SCRIPT_OF_SED.fullmatch(one)]
+    else:
+        scripts = [one for one in operands if not one.startswith("-")][:1]
     return any("e" in one and not _OF_SED.fullmatch(one) for one in scripts)
 
 

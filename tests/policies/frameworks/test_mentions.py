@@ -63,10 +63,17 @@ def test_of_many_programs_the_first_is_seen_that_is_seen_alone(parts: list[str],
     assert _started(text, Catalogue(entries, ())) == next(iter(alone), "")
 
 
+def test_a_program_is_seen_behind_all_others_that_most_scripts_name() -> None:
+    named = [one for one in BUILT_IN if one.programs][:12]
+    text = "; ".join(f"echo {one.programs[-1]}" for one in named)
+    for one in named:
+        assert _started(f"{text}; exec {one.programs[-1]} m", Catalogue(BUILT_IN, ())) == one.name
+
+
 def test_of_more_programs_than_any_script_mentions_the_first_are_looked_for() -> None:
     names = [f"team{number}" for number in range(40)]
     catalogue = Catalogue([Framework(name=one, programs=(f"serve-{one}",), source="-") for one in names], ())
     mentions = "; ".join(f"echo serve-{one}" for one in names)
     found = [_started(f"{mentions}; exec serve-{one}", catalogue) for one in names]
-    assert found == [*names[:20], *[""] * 20]
+    assert found == [*names[:15], *[""] * 25]
     assert [_started(f"exec serve-{one}", catalogue) for one in names] == names
