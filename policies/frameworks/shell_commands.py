@@ -13,11 +13,12 @@ from policies.frameworks.shell.options import (
     has_odd_option,
     is_input,
     loses_environment,
+    may_be_any,
     may_be_text,
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.script import ALL, Command, Reference
+from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
 from policies.frameworks.shell.written_values import mark_of_written
@@ -145,11 +146,6 @@ class ShellCommands(ShellTaking):
     def _is_in_text(self, words: list[str]) -> bool:
         return self._runs > 0 or (self._depth > 0 and self._index.names_framework(" ".join(words)))
 
-    def _may_begin_later(self, command: Command) -> bool:
-        """Whether its program may be a later one of the words that it seems to begin with."""
-        references = (part for word in command.words for part in word if isinstance(part, Reference))
-        return self._values.shifts and not self._tool(command.program) and any(one.is_all for one in references)
-
     def _set_by(self, line: list[str], uncertain: list[str]) -> None:
         """Take note of the variables that a built-in command sets."""
         names = [one for one in computed(line) if one]
@@ -203,7 +199,7 @@ class ShellCommands(ShellTaking):
         of_alias = _STEPS_OF_ALIAS + len(every) if "alias" in self._functions else 0
         self._of_container.work(_STEPS_OF_UNKNOWN + of_alias)
         self._set_by_unknown(call, starts_shell=self._start_shell_inside(call))
-        if UNREAD in program:
+        if may_be_any(program):
             self._undefines = True
             self._may_be_built_in(every[1:])
         if program in ("alias", "hash"):
@@ -221,14 +217,15 @@ class ShellCommands(ShellTaking):
         if not self._calls_own(call):
             self._take_behind(call)
         for one in () if self._calls_own(call) else dict.fromkeys(every):
-            self._may_be_option(one, is_unknown=UNREAD in program)
+            self._may_be_option(one, is_unknown=may_be_any(program))
         return self._computed
 
     def _set_by_unknown(self, call: Call, *, starts_shell: bool) -> None:
         """Take note of the variables, and the words given to functions and texts, that a program may set."""
         program, passed = call.words.line[0], call.passed.every()
-        is_any = UNREAD in program or "alias" in self._functions
-        self._reads_input |= UNREAD in program.rpartition("/")[2] and self._is_fed
+        is_unread = may_be_any(program)
+        is_any = is_unread or "alias" in self._functions
+        self._reads_input |= is_unread and self._is_fed and UNREAD in program.rpartition("/")[2]
         if has_odd_option(call.words.every()):
             self._find("")
         if program in DECLARING:

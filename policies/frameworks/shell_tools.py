@@ -2,6 +2,7 @@
 
 from policies.frameworks.shell.command_words import CommandWords
 from policies.frameworks.shell.own_configs import has_own_config, is_config, without_config
+from policies.frameworks.shell.script import Command, Reference
 from policies.frameworks.shell.tools import tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import ShellTexts
 
@@ -23,6 +24,11 @@ class ShellTools(ShellTexts):
         at, takes_text = words.unwrapped
         name = "" if takes_text or at >= len(words.line) else self._tool(words.line[at])
         return "" if not name or words.behind(at).runs_another else name
+
+    def _may_begin_later(self, command: Command) -> bool:
+        """Whether its program may be a later one of the words that it seems to begin with."""
+        references = (part for word in command.words for part in word if isinstance(part, Reference))
+        return self._values.shifts and not self._tool(command.program) and any(one.is_all for one in references)
 
     def _without_config(self, said: CommandWords, words: CommandWords) -> CommandWords:
         """Leave out of what is *said* of a command the option `--config` that is its program's own."""

@@ -103,7 +103,7 @@ class UnreadWords(ShellCommands):
     def _script(self, script: Script) -> str:
         """Look at the commands of a script; returns a mark for what they write."""
         for name in script.functions:
-            self._functions.add("alias" if UNREAD in name or name.startswith("command_not_found_") else name)
+            self._functions.add("alias" if UNREAD in name or name.startswith(("-", "command_not_found_")) else name)
         self._open_functions |= script.open_functions
         self._loose_functions |= script.functions if self._depth != self._runs else set()
         self._is_fed |= script.pipes or any(map(self._may_feed, script.commands))

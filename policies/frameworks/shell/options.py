@@ -12,13 +12,16 @@ from policies.frameworks.shell.rest import SPACE
 LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
+_LONG_OF_ENV: Final = "|".join(  # with a word, and abbreviated
+    name[:end] for name in ("argv0", "chdir", "split-string", "unset") for end in range(1, len(name) + 1)
+)
+_TOLD_APART: Final = rf"(?:unset|chdir|split-string|(?:unset|chdir)=[^{UNREAD}]*)\Z"
 # Options that stand together, hold a word, or are abbreviated: what `env` or `exec` has not, starts no program.
 _ODD_OPTIONS: Final = {
-    "env": re.compile(
-        r"-[0iv]*+[aCSu].+|-[0iv]+[aCSu]|-a|--(?!(?:unset|chdir|split-string)\Z|(?:unset|chdir)=)[acsu].*", re.DOTALL
-    ),
+    "env": re.compile(rf"-[0iv]*+[aCSu].+|-[0iv]+[aCSu]|-a|--(?!{_TOLD_APART})(?:{_LONG_OF_ENV})(?:=.*)?", re.DOTALL),
     "exec": re.compile(r"-[cfl]*+a.+|-[cfl]+a|--as?", re.DOTALL),
 }
+_WRITTEN_OPTION = re.compile(rf"-[^={UNREAD}]*+=")  # with any value it is no other option and no built-in command
 _MOST_STARTING: Final = 4  # of one command line
 _MOST_OPTIONS: Final = 64  # words of one shell
 _WITH_WORD: Final = frozenset({"-u", "-C", "-S", "-a", "--unset", "--chdir"})
@@ -48,10 +51,15 @@ def has_odd_option(words: Sequence[str]) -> bool:
         for one in words[at + 1 :]:
             if one == "--" or not (one.startswith("-") or "=" in one or before in _WITH_WORD):
                 break
-            if odd.fullmatch(one) or (one.startswith("-") and UNREAD in one):
+            if odd.fullmatch(one) or (one.startswith("-") and may_be_any(one)):
                 return True
             before = one
     return len(starting) > _MOST_STARTING
+
+
+def may_be_any(word: str) -> bool:
+    """Whether a word may be the name of any program, or any option."""
+    return UNREAD in word and not _WRITTEN_OPTION.match(word)
 
 
 def may_be_text(word: str) -> bool:
