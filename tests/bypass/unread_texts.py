@@ -105,6 +105,8 @@ REACHING = (
     "vllm serve m $(< /x)",
     "jobs -x vllm serve m $EXTRA",
     "hash -p /usr/bin/vllm curl; curl serve m $EXTRA",
+    "hash -rp /usr/bin/vllm curl; curl serve m $EXTRA",
+    "hash curl=/usr/bin/vllm; curl serve m $EXTRA",
     'apt-get update -o APT::Update::Pre-Invoke::="vllm serve m $EXTRA"',
     'zip x /f -T -TT "vllm serve m $EXTRA #"',
     "((1)); read -r A < /x; vllm serve m $A",

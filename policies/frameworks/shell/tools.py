@@ -51,7 +51,6 @@ _RUNNING: Final = {
         *("difftool", "ext::", "filter", "for-each-repo", "gpg.", "grep", "hook", "include", "merge.", "mergetool"),
         *("pager.", "rebase", "remote.", "sequence.", "ssh.", "submodule", "uploadpack."),
     ),
-    "hash": ("-",),
     "ip": ("exec",),
     "jobs": ("-x",),
     "mamba": ("run",),
@@ -69,10 +68,11 @@ _RUNNING: Final = {
     "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
-# The same options behind others that take no value, as in `mapfile -tC`.
+# The same options behind others that take no value, as in `mapfile -tC`, and words of another form.
 _RUNNING_IN_CLUSTER: Final = {
     name: re.compile(pattern)
     for names, pattern in (
+        ("hash", r"-(?![dlrt]+\Z)|[^=]*="),  # bash sets by -p, zsh and ksh by NAME=path
         ("mapfile readarray", "-t+C"),
         ("nc netcat", "-[46dhklnrtuvz]+[ce]"),
         ("apt apt-get", "-[a-z]+o"),

@@ -1,4 +1,4 @@
-"""Scripts of tools that run no other program are known, and all others may."""
+"""Words of tools that run no other program are known, and all others may."""
 
 import pytest
 
@@ -35,3 +35,15 @@ def test_a_long_script_of_sed_costs_what_its_length_does() -> None:
     assert runs_another(["sed", f"{'s/e/f/;' * 20_000}e ls"])
     assert runs_another(["sed", f"s/{'e' * 100_000}"])
     assert not runs_another(["sed", "s/e/f/;" * 20_000])
+
+
+@pytest.mark.parametrize("words", ["-r", "-d vllm", "-t vllm", "-lr", "vllm"])
+def test_hash_that_forgets_or_finds_programs_makes_none_another(words: str) -> None:
+    assert not runs_another(["hash", *words.split()])
+
+
+@pytest.mark.parametrize(
+    "words", ["-p /x curl", "-rp /x curl", "-lp/x curl", "-r -p /x curl", "curl=/x", "-\0\2 /x curl"]
+)
+def test_hash_that_makes_a_program_another_is_seen(words: str) -> None:
+    assert runs_another(["hash", *words.split()])
