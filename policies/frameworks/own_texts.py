@@ -37,7 +37,7 @@ _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
-_NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
+_NUMBER = re.compile(rf"[+-]?(?:\.?[\d{UNREAD}]|(?:nan|inf(?:inity)?)\Z)", re.IGNORECASE)
 _DIGITS: Final = r"\d(?:_?\d)*"  # as Python reads them
 _IN_DOCUMENT = re.compile(  # `<arg>--a</arg><arg>0.2</arg>`
     rf"(?<=[:>=])\+?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
