@@ -29,18 +29,20 @@ class Room(NamedTuple):
     """What the GPUs of a kind have left for a share, in thousandths of one."""
 
     share: int
-    fits: bool
+    fits: bool  # on a node that could be read
     largest: int  # share that fits
     together: int
     on_closed: dict[str, int]  # the largest one that would fit, by the nodes to which its pod does not come
     are_closed: bool  # to all pods
     unknown_on: list[str]  # nodes that it comes to, and of a GPU of which nobody knows what is free
+    unread: list[str]  # nodes with room for it of which nobody knows whether it comes to them
 
 
 class OnNode(NamedTuple):
     """What one node has left, whoever asks."""
 
     name: str
+    is_read: bool  # else nobody knows whether anything keeps pods off it
     closed: tuple[str, ...]
     taints: tuple[Taint, ...]  # that are not Kubernetes' own
     labels: dict[str, str]
@@ -63,9 +65,10 @@ def room(nodes: Sequence[OnNode], wish: Wish) -> Room:
     kept_off = {one.name: _kept_off(one, wish) for one in nodes}
     taking = [one for one in nodes if not kept_off[one.name]]
     closed = [one for one in nodes if kept_off[one.name] and one.free]
+    having = [one for one in taking if any(wish.share(gpu) <= largest(gpu) for gpu in one.free)]
     return Room(
         share=min((wish.share(gpu) for one in nodes for gpu in one.divided), default=wish.milli),
-        fits=any(wish.share(gpu) <= largest(gpu) for one in taking for gpu in one.free),
+        fits=any(one.is_read for one in having),
         largest=max((largest(gpu) for one in taking for gpu in one.free), default=0),
         together=sum(one.together for one in taking),
         on_closed={
@@ -73,6 +76,7 @@ def room(nodes: Sequence[OnNode], wish: Wish) -> Room:
         },
         are_closed=all(one.closed for one in closed),
         unknown_on=[one.name for one in taking if one.is_unknown],
+        unread=[one.name for one in having if not one.is_read],
     )
 
 
@@ -82,6 +86,7 @@ def _on_node(node: SeenNode, gpus: Sequence[Gpu]) -> OnNode:
     known = [gpu for gpu in told if gpu.free is not None and gpu.largest_free is not None]
     return OnNode(
         name=node.name,
+        is_read=node.labelled is not None,
         closed=node.closed,
         taints=tuple(one for one in node.taints if not condition(one.key)),
         labels=node.labels,

@@ -9,7 +9,7 @@ from console.doctor.measured import Room, Wish, on_nodes, room
 from console.doctor.verdict import Check, Verdict, cut, not_applicable, warn
 from console.grant import Grant
 from console.outlived import outlived_text
-from console.seen import SHARED_PODS, STATES, SeenNode, SeenPod
+from console.seen import ALL_NODES, SHARED_PODS, STATES, SeenNode, SeenPod, Unseen
 from console.taints import LEAVING
 from policies.contract import DRA, MILLI_PER_GPU, PARTITION
 from policies.device_names import device_name
@@ -39,18 +39,17 @@ def fits(on: Installation) -> Verdict:
         return not_applicable("no pod waits for a share of a GPU")
     hidden, told = on.seen.hidden(STATES), []
     is_sum = is_gone = is_placed = False
-    not_seen = [hidden.why] if hidden else []
-    unclear: list[str] = []
+    unclear: list[Unseen] = []
     for kind, wishes in sorted(waiting.items()):
         gpus = [(node, gpu) for node in on.seen.nodes for gpu in _of_kind(node, kind)]
         measured = on_nodes(gpus)
         rooms = sorted((room(measured, one) for one in wishes), key=lambda one: one.share)
-        unfit = next((one for one in rooms if not one.fits), None)
+        # What is certain comes first.
+        unfit = min((one for one in rooms if not one.fits), key=lambda one: bool(_doubt(one, kind, on)), default=None)
         if unfit is None:
             continue
-        if unfit.unknown_on or (not gpus and hidden):
-            names = ", ".join(cut(unfit.unknown_on))
-            unclear += [f"nobody knows what is free of {kind.called} on {names}"] if names else not_seen
+        if doubt := _doubt(unfit, kind, on) or (None if gpus else hidden):
+            unclear.append(doubt)
             continue
         which = "the smallest that waits" if unfit.share == rooms[0].share else "one that waits"
         said = _without_room(unfit, which) if gpus else _without_gpus(kind, unfit.share, which)
@@ -60,10 +59,26 @@ def fits(on: Installation) -> Verdict:
         is_sum |= bool(kind.resource) and unfit.share <= unfit.together
         is_gone |= not gpus
         is_placed |= not unfit.are_closed
-    doubts = tuple(dict.fromkeys((*unclear, *not_seen)))
+    unseen = [*unclear, *([hidden] if hidden else [])]
+    doubts = tuple(dict.fromkeys(one.why for one in unseen))
     if unclear and not told:
-        return Verdict(status="unknown", found=doubts, right=hidden.right if hidden else "")
+        return Verdict(status="unknown", found=doubts, right=next((one.right for one in unseen if one.right), ""))
     return warn(*told, *(doubts if told else ()), hint=_hint(on, is_sum=is_sum, is_gone=is_gone, is_placed=is_placed))
+
+
+def _doubt(left: Room, kind: _Kind, on: Installation) -> Unseen | None:
+    """Say why a share for which no node has room for certain may have some; None if it has none."""
+    if left.unread:
+        nodes, has = on.seen.hidden(ALL_NODES), "has" if len(left.unread) == 1 else "have"
+        told = (
+            f"{', '.join(cut(left.unread))} {has} room for {milli_text(left.share)}, and nobody knows whether its pod"
+        )
+        why = f"{told} comes there: {nodes.why if nodes else 'not among the nodes that are listed'}"
+        return Unseen(what=ALL_NODES, why=why, right=nodes.right if nodes else "")
+    if left.unknown_on:
+        names = ", ".join(cut(left.unknown_on))
+        return Unseen(what=STATES, why=f"nobody knows what is free of {kind.called} on {names}")
+    return None
 
 
 def _hint(on: Installation, *, is_sum: bool, is_gone: bool, is_placed: bool) -> str:
@@ -132,5 +147,5 @@ ROOM: Final = Check(
     says="what waits would fit on one GPU",
     page="troubleshooting.md#fragmentation",
     judge=fits,
-    rests_on=(SHARED_PODS,),  # what fits on GPUs that are seen fits, whatever nodes are not
+    rests_on=(SHARED_PODS,),  # what fits on a node that is seen fits, whatever others are not
 )

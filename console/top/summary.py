@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from console.seen import Denial
 from console.top.rows import NodeRow, PodRow, Top
@@ -11,6 +11,13 @@ from policies.node_state import Fault, Gpu
 from policies.share import milli_text
 
 _PREFIX: Final = "gpu-share.dev/"  # of most resources
+
+
+class _Free(NamedTuple):
+    """What a new share can have of a GPU."""
+
+    milli: int | None  # None if nobody knows
+    is_open: bool  # whether its node could be read, and so pods come to it
 
 
 def summary(shown: Top) -> tuple[str, ...]:
@@ -29,17 +36,15 @@ def summary(shown: Top) -> tuple[str, ...]:
 def _fits(nodes: Sequence[NodeRow]) -> Iterator[str]:
     """Say which share still fits, on nodes to which pods come; nothing where of none of them anybody knows."""
     taking = [node for node in nodes if not node.closed]
-    of_each: dict[str, list[int | None]] = {}  # of each GPU, by what is asked for to get a share of it
+    of_each: dict[str, list[_Free]] = {}  # of each GPU, by what is asked for to get a share of it
     for node in taking:
         for gpu in node.gpus:
-            of_each.setdefault(_asked_for(gpu), []).append(_largest(node, gpu))
-    largest = {
-        kind: max(known) for kind, found in of_each.items() if (known := [one for one in found if one is not None])
-    }
+            of_each.setdefault(_asked_for(gpu), []).append(_Free(_largest(node, gpu), node.labelled is not None))
+    known = {kind: found for kind, found in of_each.items() if any(one.milli is not None for one in found)}
     is_all = all(node.gpus_known and (node.health_known or not node.gpus) for node in taking)
-    told = [_at_least(share, is_all=is_all and None not in of_each[kind]) for kind, share in largest.items()]
-    if len(largest) > 1:
-        told = [f"{share} ({kind})" for share, kind in zip(told, largest, strict=True)]
+    told = [_bounded(found, is_all=is_all) for found in known.values()]
+    if len(known) > 1:
+        told = [f"{share} ({kind})" for share, kind in zip(told, known, strict=True)]
     if told or (not taking and any(node.gpus for node in nodes)):
         yield f"largest share that fits: {', '.join(told) or 0}"
 
@@ -56,8 +61,13 @@ def _largest(node: NodeRow, gpu: Gpu) -> int | None:
     return 0 if gpu.resource in node.not_advertised else gpu.milli(gpu.largest_free)
 
 
-def _at_least(milli: int, *, is_all: bool) -> str:
-    return f"{'' if is_all else 'at least '}{milli_text(milli)}"
+def _bounded(found: Sequence[_Free], *, is_all: bool) -> str:
+    """Write the largest of these, and whether it could be larger, or smaller: on a node of which nobody knows more."""
+    certain = max((one.milli or 0 for one in found if one.is_open), default=0)
+    possible = max(one.milli or 0 for one in found)
+    if not is_all or any(one.milli is None for one in found):
+        return f"at least {milli_text(certain)}"
+    return f"{'at most ' if possible > certain else ''}{milli_text(possible)}"
 
 
 def share(gpu: Gpu, parts: int | None) -> str:

@@ -8,8 +8,9 @@ import pytest
 
 from console.doctor.report import AFTER, findings
 from console.objects import Node
+from console.seen import ALL_NODES, Unseen
 from console.seen_nodes import seen_nodes
-from policies.node_state import Ages, Gpu, NotRegistered
+from policies.node_state import Ages, Gpu, NodeState, NotRegistered
 from tests.console.installations import installation, nodes, parsed, pods, policies, seen
 from tests.console.objects import gpu, node, pending, pod, state, taint, tenant
 
@@ -192,3 +193,32 @@ def test_where_processes_of_a_deleted_pod_use_the_room_it_is_said() -> None:
         "0.2 of GPUs is free in all, and the smallest that waits is 0.5: none has room for it; gpu-0: GPU 0: 0.8 still "
     )
     assert found.found == (f"{said}used by processes of a pod that was deleted by force",)
+
+
+def unread(*said: NodeState) -> dict[str, Any]:
+    """Nodes that say what they have, and of which Kubernetes says nothing."""
+    return {"nodes": seen_nodes([], {one.node: one for one in said})}
+
+
+def test_room_on_a_node_that_nobody_may_read_is_not_known_to_be_room() -> None:
+    hidden = (Unseen(what=ALL_NODES, why="it is forbidden", right="list nodes"),)
+    only, full = state(gpu(), on="gpu-0"), state(gpu(tenant("a", 8)), on="gpu-1")
+    on = installation(seen(**unread(only, full), unseen=hidden, **pods(pending("late", "0.5", ""))))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
+    told = "gpu-0 has room for 0.5, and nobody knows whether its pod comes there: it is forbidden"
+    assert (found.status, found.found, found.right) == ("unknown", (told,), "list nodes")
+
+
+def test_room_on_a_node_that_is_not_listed_is_not_known_to_be_room() -> None:
+    told = "gpu-0 has room for 0.5, and nobody knows whether its pod comes there: not among the nodes that are listed"
+    assert judged(unread(state(gpu(), on="gpu-0")), "0.5") == ("unknown", told)
+
+
+def test_beside_a_node_that_nobody_may_read_room_is_certain_and_so_is_that_there_is_none() -> None:
+    known, unlisted = nodes(state(gpu(tenant("a", 4)), on="gpu-0")), unread(state(gpu(tenant("b", 2)), on="gpu-1"))
+    both = {"nodes": (*known["nodes"], *unlisted["nodes"])}
+    assert judged(both, "0.6")[0] == "ok"
+    assert judged(both, "0.7")[0] == "unknown"
+    assert judged(both, "0.9")[0] == "warning"
+    status, said = judged(both, "0.7", "0.9")  # of what is unknown and what is certain the latter is told
+    assert (status, "one that waits is 0.9: no one GPU has room for it" in said) == ("warning", True), said

@@ -67,3 +67,31 @@ def test_each_kind_of_gpu_has_its_own_share_that_fits(
 ) -> None:
     said = state(*FULL, *others)
     assert told in head(asked, said, vgpu="10", gpu="1", **{"vgpu-mig-1g.10gb": "10"})
+
+
+HALF = (gpu(tenant("a", 5)),)
+
+
+@pytest.mark.parametrize(
+    ("listed", "said", "told"),
+    [
+        ((), (state(*HALF),), "at most 0.5  "),
+        ((), (state(*FULL),), "0  "),
+        (("gpu-a",), (state(*HALF), state(gpu(), on="gpu-b")), "at most 1  "),
+        (("gpu-a",), (state(*HALF), state(*FULL, on="gpu-b")), "0.5  "),
+        (
+            ("gpu-a",),
+            (state(*HALF), state(gpu(), on="gpu-b"), state(gpu(), on="gpu-c", ages=Ages(health=3600.0))),
+            "at least 0.5  ",
+        ),
+    ],
+)
+def test_of_a_node_that_nobody_may_read_what_is_free_is_the_most_that_may_fit(
+    asked: Callable[..., Result], listed: tuple[str, ...], said: tuple[NodeState, ...], told: str
+) -> None:
+    on = cluster(*said)
+    on.lists["/api/v1/nodes"] = [node(name) for name in listed]
+    on.forbidden = set() if listed else {"nodes"}
+    text = asked(on, "top", "--once").stdout
+    assert f"largest share that fits: {told}" in text.splitlines()[0], text
+    assert ("the right to list nodes is missing" in text) is (not listed)

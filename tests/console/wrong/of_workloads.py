@@ -1,7 +1,9 @@
 """Installations in which a check of pods with a share fails."""
 
 from console.doctor.installation import Installation
+from console.objects import Node
 from console.seen import Denial
+from console.seen_nodes import seen_nodes
 from policies.node_state import Ages, Use
 from policies.outsiders import OfNode, Outsider
 from tests.console.installations import (
@@ -9,13 +11,14 @@ from tests.console.installations import (
     fragmented,
     installation,
     nodes,
+    parsed,
     pods,
     policies,
     seen,
     waiting,
     with_node,
 )
-from tests.console.objects import GIB, ago, gpu, pending, pod, state, tenant
+from tests.console.objects import GIB, ago, closed, gpu, pending, pod, state, tenant
 from tests.console.stand_in import Object
 
 DENIAL = Denial(namespace="team-vision", kind="ReplicaSet", name="r", message="gpu-share: no", count=1, last=None)
@@ -44,6 +47,12 @@ def not_ready(since: str) -> Object:
     """A pod whose container runs, and has not been ready since."""
     condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}
     return pod("p", conditions=[condition])
+
+
+def cordoned() -> Installation:
+    """A pod that waits beside a node that is cordoned, and has room."""
+    there = seen_nodes([parsed(closed("cordoned"), Node)], {"gpu-b": state(gpu(), on="gpu-b")})
+    return installation(seen(nodes=there, **pods(pending("late", "0.5", "1 node(s) were unschedulable."))))
 
 
 def prioritised(policy: str, *, priority: int = 10, gpus: int = 2) -> Installation:
@@ -107,6 +116,12 @@ WRONG: list[Wrong] = [
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share", lambda: fragmented(hidden=2)),
+    (
+        "shares-fit",
+        "warning",
+        "the smallest that waits is 0.5, and has room only on gpu-b (cordoned), to which no new pod comes",
+        cordoned,
+    ),
     (
         "evictions-help",
         "warning",
