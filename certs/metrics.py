@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from certs.pem import read_certificates
 from certs.rotation import CERTIFICATE, NEWEST_CERTIFICATE, State
 from program import metrics
+from program.certificates import read_certificates
 from program.http_server import Answer
 from program.metrics import Metric, Sample
 

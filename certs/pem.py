@@ -1,8 +1,6 @@
 """Read certificates and keys from PEM. Anyone may have written it, so what is invalid is ignored and never raises."""
 
-import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from cryptography import x509
@@ -14,17 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from certs.issuer import CA
-
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
-
-
-def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Return the certificates in *pem* in their order, without duplicates; whatever else it holds is ignored."""
-    found = []
-    for block in _CERTIFICATE.findall(pem):
-        with suppress(ValueError, x509.InvalidVersion):  # the latter is no ValueError
-            found.append(x509.load_pem_x509_certificate(block))
-    return tuple(dict.fromkeys(found))
+from program.certificates import read_certificates
 
 
 def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:

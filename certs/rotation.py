@@ -24,10 +24,10 @@ from certs.pem import (
     dns_names,
     fingerprint,
     read_ca,
-    read_certificates,
     serving_fault,
     write_certificates,
 )
+from program.certificates import read_certificates
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"  # in the serving Secret
 NEWEST_CERTIFICATE, NEWEST_KEY = "ca.crt", "ca.key"  # in the CA Secret

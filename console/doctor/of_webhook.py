@@ -5,8 +5,6 @@ from binascii import Error as Base64Error
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from cryptography import x509
-
 from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
 from console.doctor.parts import COMPONENTS, is_ready, no_parts, parts, trouble
@@ -14,6 +12,7 @@ from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, 
 from console.seen import OUR_PODS
 from console.words import moment
 from policies.contract import WEBHOOK_NAMES
+from program.certificates import first_certificate, read_certificates
 
 _IMAGE_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _OF_OUR_WEBHOOK: Final = tuple(f'admission webhook "{name}" denied the request' for name in WEBHOOK_NAMES)
@@ -64,7 +63,7 @@ def configured(on: Installation) -> Verdict:
         found.append("a webhook has no caBundle")
     elif len(bundles) > 1:
         found.append("webhooks have different caBundles")
-    elif bundles and not _expiries(_pem(next(iter(bundles)))):
+    elif bundles and not read_certificates(_pem(next(iter(bundles)))):
         found.append("the caBundle holds no certificate")
     return fail(*found, hint=_renewing(on))
 
@@ -99,14 +98,17 @@ def certificates(on: Installation) -> Verdict:
     if missing := not_seen(on, "webhook"):
         return missing
     bundles = [one.client_config.ca_bundle for one in on.webhook.webhooks] if on.webhook else []
-    known = [("the CA", max(ends)) for ends in [_expiries(_pem(bundles[0] if bundles else ""))] if ends]
+    pem = on.serving_certificate or b""
+    trusted = read_certificates(_pem(bundles[0] if bundles else ""))
+    known = [("the CA", max(one.not_valid_after_utc for one in trusted))] if trusted else []
     found = [*_late(known, on), *on.troubles(of_certificates=True)]
     if late := not_seen(on, "serving_certificate"):
         return fail(*found, hint=_renewing(on)) if found else late
-    served = _expiries(on.serving_certificate or b"")
-    if not served:
+    served = first_certificate(pem)
+    if served is None:
         found.append("the Secret gpu-share-webhook-tls holds no certificate")
-    found += _late([("the webhook's certificate", one) for one in served[:1]], on)  # behind it may be its CA's
+    else:
+        found += _late([("the webhook's certificate", served.not_valid_after_utc)], on)
     return fail(*found, hint=_renewing(on)) if found else unknown(on.unheard) if on.unheard else OK
 
 
@@ -148,14 +150,6 @@ def _pem(encoded: str) -> bytes:
         return b64decode(encoded)
     except (Base64Error, ValueError):
         return b""
-
-
-def _expiries(pem: bytes) -> list[datetime]:
-    """List when certificates end, in their order; none if they cannot be read."""
-    try:
-        return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem)]
-    except ValueError:
-        return []
 
 
 WEBHOOK: Final = (

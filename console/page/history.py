@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from cryptography import x509
 
 from console.api_server import ApiServer, path_of
 from console.events import Event
@@ -13,6 +12,7 @@ from console.page.recent import Edit, Records
 from console.serving_certificate import RIGHT, serving_certificate
 from console.words import Shown
 from policies.contract import NAMESPACE
+from program.certificates import first_certificate
 
 _CONFIG_MAPS: Final = "gpu-share-"  # how ours begin
 
@@ -66,7 +66,5 @@ def _edits(api: ApiServer) -> list[Edit]:
 
 def _certificate_from(api: ApiServer) -> datetime | None:
     """Read when the certificate became valid; None if it cannot be read."""
-    try:
-        return x509.load_pem_x509_certificate(serving_certificate(api)).not_valid_before_utc
-    except ValueError:
-        return None
+    served = first_certificate(serving_certificate(api))
+    return served.not_valid_before_utc if served else None

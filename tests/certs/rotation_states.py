@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from certs.issuer import Pair
-from certs.pem import read_certificates
 from certs.rotation import Settings, State, Write, WriteBundle, WriteCA, WriteServing, next_write
+from program.certificates import read_certificates
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NAMES = ("gpu-share-webhook.gpu-share.svc", "gpu-share-webhook.gpu-share.svc.cluster.local")

@@ -4,8 +4,9 @@ from datetime import timedelta
 import pytest
 
 from certs.issuer import new_ca
-from certs.pem import dns_names, read_certificates, write_certificates
+from certs.pem import dns_names, write_certificates
 from certs.rotation import PUBLISHED, State, WriteCA, WriteServing, next_write
+from program.certificates import read_certificates
 from tests.certs.rotation_states import (
     ALMOST_SETTLED,
     EMPTY,

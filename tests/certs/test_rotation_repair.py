@@ -7,8 +7,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.issuer import CA, new_ca
-from certs.pem import dns_names, read_certificates
+from certs.pem import dns_names
 from certs.rotation import SERVED, State, WriteCA, WriteServing, next_write
+from program.certificates import read_certificates
 from tests.certs.rotation_states import (
     ALMOST_SETTLED,
     NAMES,

@@ -1,11 +1,13 @@
 """Installations as `gpu-share doctor` sees them: one in which all is well, and what can be wrong with it."""
 
-from base64 import b64encode
+from base64 import b64encode, encodebytes
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
 
 from certs.issuer import CA_LIFETIME, new_ca
 from console.cluster_policies import in_force
@@ -77,6 +79,13 @@ def dra(**changes: Any) -> dict[str, Any]:
 def ca(days: float = 365) -> bytes:
     """The certificate of a CA that ends in so many days."""
     return new_ca(now=datetime.now(UTC) - CA_LIFETIME + timedelta(days=days)).pair.certificate_pem
+
+
+def of_invalid_version(pem: bytes) -> bytes:
+    """A certificate with a version of X.509 that there is none of."""
+    version, other = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x43"
+    whole = load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    return b"-----BEGIN CERTIFICATE-----\n%s-----END CERTIFICATE-----\n" % encodebytes(whole.replace(version, other))
 
 
 def nodes(*said: NodeState | None, **changes: Any) -> dict[str, Any]:

@@ -1,6 +1,13 @@
 """What the page says of the last hour."""
 
+import json
+from base64 import b64encode
+from collections.abc import Callable
+
+import pytest
+
 from policies.node_state import MpsDaemon
+from tests.console.installations import ca, of_invalid_version
 from tests.console.objects import ago, cluster, denial, gpu, pod, state, tenant
 from tests.console.page.clusters import lively
 from tests.console.page.conftest import Visited
@@ -21,6 +28,17 @@ def test_changes_say_when_what_and_who_says_so(visited: Visited) -> None:
         "GPU 3 of gpu-b became healthy node gpu-b",
     ):
         assert expected in text, text
+
+
+@pytest.mark.parametrize(("as_served", "times"), [(bytes, 1), (of_invalid_version, 0)])
+def test_a_certificate_that_is_served_anew_is_a_change_if_it_can_be_read(
+    visited: Visited, as_served: Callable[[bytes], bytes], times: int
+) -> None:
+    known = cluster()
+    secret = {"data": {"tls.crt": b64encode(as_served(ca(365))).decode()}}
+    known.raw["/api/v1/namespaces/gpu-share/secrets/gpu-share-webhook-tls"] = (200, json.dumps(secret).encode())
+    text = words(visited(known).text("/changes"))
+    assert text.count("the certificate that the webhook serves became valid") == times, text
 
 
 def test_what_is_older_than_an_hour_is_no_change(visited: Visited) -> None:

@@ -2,16 +2,23 @@
 
 from base64 import b64encode
 from functools import partial
+from typing import Any
 
 from console.doctor.installation import Attempt, Installation
 from console.words import Shown
-from tests.console.installations import Wrong, ca, installation, parts, waiting, webhook
+from tests.console.installations import Wrong, ca, installation, of_invalid_version, parts, waiting, webhook
 
 EXPIRED = "ready\nthe certificate that is served expired at 2026-11-21 06:12 UTC"
 
 
 def attempt(message: str, status: int = 500) -> Installation:
     return installation(attempt=Attempt(namespace="default", status=status, message=Shown(message)))
+
+
+def trusting(*bundle: bytes, **changes: Any) -> Installation:
+    """One whose CA bundle has these certificates."""
+    bundled = b64encode(b"".join(bundle)).decode()
+    return installation(webhook=webhook(clientConfig={"caBundle": bundled}), **changes)
 
 
 OF_OURS = ("ValidatingAdmissionPolicy 'gpu-share' with binding 'gpu-share' denied request: no grant",)
@@ -30,11 +37,9 @@ WRONG: list[Wrong] = [
     ("webhook-runs", "failure", "none of 1 webhook pods", lambda: parts("webhook", phase="Pending")),
     ("webhook-configured", "failure", "there is no Mutating", lambda: installation(webhook=None, has_webhook=False)),
     ("webhook-configured", "failure", "has no caBundle", lambda: installation(webhook=webhook(clientConfig={}))),
-    (
-        "webhook-configured",
-        "failure",
-        "holds no certificate",
-        lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(b"none").decode()})),
+    *(
+        ("webhook-configured", "failure", "holds no certificate", partial(trusting, bundle))
+        for bundle in (b"none", of_invalid_version(ca()))
     ),
     (
         "webhook-answers",
@@ -46,12 +51,7 @@ WRONG: list[Wrong] = [
     *(("webhook-answers", "unknown", said, partial(attempt, said, 403)) for said in OF_OTHERS),
     ("webhook-answers", "failure", 'namespaces "x" not found', lambda: attempt('namespaces "x" not found', 404)),
     ("webhook-answers", "warning", "was admitted in namespace default", lambda: attempt("", 201)),
-    (
-        "certificates",
-        "failure",
-        "the CA expires at",
-        lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(ca(2)).decode()})),
-    ),
+    ("certificates", "failure", "the CA expires at", lambda: trusting(ca(2))),
     ("certificates", "failure", "webhook's certificate expired", lambda: installation(serving_certificate=ca(-1))),
     (
         "certificates",
@@ -65,7 +65,10 @@ WRONG: list[Wrong] = [
         "webhook's certificate expired",
         lambda: installation(serving_certificate=ca(-1) + ca(300)),  # with that of an intermediate CA behind it
     ),
-    ("certificates", "failure", "holds no certificate", lambda: installation(serving_certificate=b"")),
+    *(
+        ("certificates", "failure", "holds no certificate", partial(installation, serving_certificate=served))
+        for served in (b"", of_invalid_version(ca(30)), of_invalid_version(ca(30)) + ca(365))
+    ),
     (
         "renewal",
         "failure",
