@@ -2,8 +2,12 @@
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
@@ -99,7 +103,7 @@ def certificates(on: Installation) -> Verdict:
         return missing
     bundles = [one.client_config.ca_bundle for one in on.webhook.webhooks] if on.webhook else []
     pem = on.serving_certificate or b""
-    trusted = read_certificates(_pem(bundles[0] if bundles else ""))
+    trusted = _trusting(read_certificates(_pem(bundles[0] if bundles else "")), pem)
     known = [("the CA", max(one.not_valid_after_utc for one in trusted))] if trusted else []
     found = [*_late(known, on), *on.troubles(of_certificates=True)]
     if late := not_seen(on, "serving_certificate"):
@@ -143,6 +147,24 @@ def _late(known: list[tuple[str, datetime]], on: Installation) -> list[str]:
         for what, end in known
         if end <= now + _SOON
     ]
+
+
+def _trusting(bundle: Sequence[x509.Certificate], pem: bytes) -> Sequence[x509.Certificate]:
+    """Keep the CAs by which what is served is trusted, itself or by the CAs behind it; all if none is known to be."""
+    chain: list[x509.Certificate] = []
+    for one in read_certificates(pem):
+        if chain and not _has_issued(one, chain[-1]):
+            break
+        chain.append(one)
+    return [ca for ca in bundle if any(_has_issued(ca, one) for one in chain)] or bundle
+
+
+def _has_issued(issuer: x509.Certificate, one: x509.Certificate) -> bool:
+    try:
+        one.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 def _pem(encoded: str) -> bytes:

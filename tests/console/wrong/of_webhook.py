@@ -1,9 +1,11 @@
 """Installations in which a check of the webhook, or of its certificate, fails."""
 
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from certs.issuer import CA_LIFETIME, new_ca
 from console.doctor.installation import Attempt, Installation
 from console.words import Shown
 from tests.console.installations import Wrong, ca, installation, of_invalid_version, parts, waiting, webhook
@@ -19,6 +21,13 @@ def trusting(*bundle: bytes, **changes: Any) -> Installation:
     """One whose CA bundle has these certificates."""
     bundled = b64encode(b"".join(bundle)).decode()
     return installation(webhook=webhook(clientConfig={"caBundle": bundled}), **changes)
+
+
+def issued(*, days: float, beside: float) -> Installation:
+    """One whose certificate is of a CA that ends in so many *days*, and which trusts another CA *beside* it."""
+    issuer = new_ca(now=datetime.now(UTC) - CA_LIFETIME + timedelta(days=days))
+    served = issuer.issue(("gpu-share-webhook.gpu-share.svc",), now=datetime.now(UTC)).certificate_pem
+    return trusting(issuer.pair.certificate_pem, ca(beside), serving_certificate=served)
 
 
 OF_OURS = ("ValidatingAdmissionPolicy 'gpu-share' with binding 'gpu-share' denied request: no grant",)
@@ -52,6 +61,7 @@ WRONG: list[Wrong] = [
     ("webhook-answers", "failure", 'namespaces "x" not found', lambda: attempt('namespaces "x" not found', 404)),
     ("webhook-answers", "warning", "was admitted in namespace default", lambda: attempt("", 201)),
     ("certificates", "failure", "the CA expires at", lambda: trusting(ca(2))),
+    ("certificates", "failure", "the CA expires at", lambda: issued(days=3, beside=365)),
     ("certificates", "failure", "webhook's certificate expired", lambda: installation(serving_certificate=ca(-1))),
     (
         "certificates",
