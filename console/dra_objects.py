@@ -10,10 +10,23 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an object."""
 
 
+class Cel(_Part, frozen=True, kw_only=True):
+    """A condition on a device, in CEL."""
+
+    expression: str = ""
+
+
+class DeviceSelector(_Part, frozen=True, kw_only=True):
+    """What a device must be."""
+
+    cel: Cel = Cel()
+
+
 class DeviceClassSpec(_Part, frozen=True, kw_only=True):
     """What a class says."""
 
     extended_resource_name: Shown = Shown("")
+    selectors: tuple[DeviceSelector, ...] = ()
 
 
 class DeviceClass(_Part, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from console.doctor.installation import Installation
 from console.doctor.kubernetes import OLDEST_DRA, version_in, written
 from console.doctor.verdict import (
@@ -11,11 +13,13 @@ from console.doctor.verdict import (
     fail,
     not_applicable,
     not_seen,
+    of_this_version,
     policies_of,
     unknown,
     unless_broken,
     warn,
 )
+from console.dra_objects import DeviceSelector
 from console.seen import STATES
 from policies.contract import DRA, DRIVER
 from policies.device_classes import device_classes
@@ -71,25 +75,30 @@ def gates(on: Installation) -> Verdict:
 
 
 def classes(on: Installation) -> Verdict:
-    """See that each size of a share has its DeviceClass."""
+    """See that each size of a share has its DeviceClass, which selects the devices of that size and no others."""
     if not is_used(on):
         return unless_used(_UNUSED, on)
     policies = policies_of(on, "classes")
     if isinstance(policies, Verdict):
         return policies
-    there = {str(one.metadata.name): one.spec.extended_resource_name for one in on.classes or ()}
+    there = {str(one.metadata.name): one.spec for one in on.classes or ()}
     try:
         expected = device_classes(policies.cluster, policies.instances)
     except ValueError as error:  # no plugin takes such a number
         return fail(str(error), hint="write a number that fits into _cluster.yaml: gpu-share policy check")
-    found = []
+    found, unlike = [], []
     for one in expected:
         name, resource = one["metadata"]["name"], one["spec"]["extendedResourceName"]
-        if name not in there:
+        seen = there.get(name)
+        if seen is None:
             found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")
-        elif there[name] != resource:
-            found.append(f"the DeviceClass {name} is for {there[name] or 'no extended resource'}, expected {resource}")
-    made = fail(*cut(found), hint="gpu-share policy classes --policies DIRECTORY | kubectl apply -f -")
+        elif seen.extended_resource_name != resource:
+            said = seen.extended_resource_name or "no extended resource"
+            found.append(f"the DeviceClass {name} is for {said}, expected {resource}")
+        elif seen.selectors != msgspec.convert(one["spec"]["selectors"], tuple[DeviceSelector, ...]):
+            unlike.append(f"the DeviceClass {name} does not select its devices as this version of gpu-share has it")
+    hint = "gpu-share policy classes --policies DIRECTORY | kubectl apply -f -"
+    made = fail(*cut(found), hint=hint) if found else of_this_version(fail(*cut(unlike), hint=hint), on)
     return unless_broken(made, on)  # it may name MIG instances, which have classes of their own
 
 

@@ -1,14 +1,16 @@
 """Installations in which a check of a node fails, or has nothing to judge."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from console.doctor.installation import Installation
+from console.dra_objects import Cel, DeviceSelector
 from console.seen import Unseen
 from policies.node_state import Ages, Gpu, MpsDaemon, NotRegistered
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
-from tests.console.objects import failed_gpu, gpu, state
+from tests.console.objects import PROGRAM, failed_gpu, gpu, state
 
 NOT_READY = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no network"}
 
@@ -31,6 +33,16 @@ def frozen_unseen() -> Installation:
 def left() -> Installation:
     """An installation whose node has left DRA, and may not withdraw its slices."""
     return with_node(gpu(), slices_not_published="forbidden")
+
+
+def selecting(*selectors: str, program: str = PROGRAM) -> Installation:
+    """An installation by DRA, whose node runs *program*, and whose first DeviceClass selects devices so."""
+    made = dra()
+    first, *others = made["classes"]
+    changed = tuple(DeviceSelector(cel=Cel(expression=one)) for one in selectors)
+    first = msgspec.structs.replace(first, spec=msgspec.structs.replace(first.spec, selectors=changed))
+    node = msgspec.structs.replace(state(gpu(), on="gpu-0"), program=program)
+    return installation(seen(**nodes(node)), **{**made, "classes": (first, *others)})
 
 
 WRONG: list[Wrong] = [
@@ -83,6 +95,15 @@ WRONG: list[Wrong] = [
         "vgpusPerGpu 40 needs 158 devices",
         lambda: installation(**{**dra(), **policies("vgpusPerGpu: 40\n", x="allocation: dra\n")}),
     ),
+    *(
+        (
+            "device-classes",
+            "failure",
+            "the DeviceClass share-100m.gpu-share.dev does not select its devices as this version of gpu-share has it",
+            partial(selecting, *selectors),
+        )
+        for selectors in ((), ('device.driver == "gpu.nvidia.com"',))
+    ),
     (
         "slices",
         "failure",
@@ -93,6 +114,7 @@ WRONG: list[Wrong] = [
         ("slices", "failure", "gpu-0 does not publish its ResourceSlices", made)
         for made in (frozen, frozen_unseen, left)
     ),
+    ("device-classes", "unknown", "gpu-0 runs gpu-share 9.0.0, and this is", lambda: selecting(program="9.0.0")),
     ("device-classes", "not-applicable", "nothing is allocated by DRA", installation),
     ("slices", "not-applicable", "no node has GPUs that are allocated by DRA", installation),
 ]
