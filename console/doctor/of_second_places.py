@@ -7,6 +7,7 @@ from typing import Final
 from console.doctor.admission import (
     CHANGED_POLICY,
     CREATED_POLICY,
+    LOCKDOWN_CLAIMS_POLICY,
     LOCKDOWN_POLICY,
     MatchCondition,
     Selector,
@@ -14,7 +15,7 @@ from console.doctor.admission import (
 from console.doctor.installation import Installation
 from console.doctor.of_admission import has_one
 from console.doctor.parts import COMPONENTS, parts
-from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, unless_broken, warn
+from console.doctor.verdict import APPLY, Check, Verdict, cut, fail, not_seen, policies_of, unknown, unless_broken, warn
 from console.objects import Metadata
 from console.seen import OUR_PODS
 from console.words import Shown
@@ -23,6 +24,7 @@ from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
+_NEVER_LOCKED: Final = frozenset({NAMESPACE, "kube-system"})  # what runs there has the devices of nodes
 _WITH_PIPES: Final = (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY)
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # What the variable `pipes` has for the slashes of a path, since a hostPath may have several, and dots between.
@@ -41,7 +43,17 @@ def exempt(on: Installation) -> Verdict:
         excluded = selector.excluded
         found += [f"{name} is called for {one}, which is exempt" for one in sorted(wanted - excluded)]
         found += [f"{name} is not called for {one}, which is not exempt" for one in sorted(excluded - wanted)]
-    return fail(*found, hint="make exemptNamespaces of _cluster.yaml and the namespaceSelectors the same")
+    locked = [*_locked(on)]
+    hints = ["make exemptNamespaces of _cluster.yaml and the namespaceSelectors the same"] if found else []
+    hints += [f"exempt it from both policies of the lockdown: {APPLY}"] if locked else []
+    return fail(*found, *locked, hint="; ".join(hints))
+
+
+def _locked(on: Installation) -> Iterator[str]:
+    for name in (LOCKDOWN_POLICY, LOCKDOWN_CLAIMS_POLICY):
+        if policy := (on.admission_policies or {}).get(name):
+            for one in sorted(_NEVER_LOCKED - policy.spec.match_constraints.namespace_selector.excluded):
+                yield f"the policy {name} is called for {one}, whose pods need what it denies"
 
 
 def resources(on: Installation) -> Verdict:

@@ -1,6 +1,7 @@
 """Installations in which a setting is not the same in its second place."""
 
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from console.doctor.installation import Installation
@@ -60,6 +61,16 @@ def locked_down(cluster: str) -> Installation:
     return installation(**{**policies(cluster), **admission_policies([*BASE, *LOCKDOWN])})
 
 
+def locking(policy: str, namespace: str) -> Installation:
+    """One with the lockdown, of which one *policy* does not exempt a *namespace*."""
+    objects = deepcopy([*BASE, *LOCKDOWN])
+    for one in objects:
+        if (one["kind"], one["metadata"]["name"]) == ("ValidatingAdmissionPolicy", policy):
+            (by_name,) = one["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+            by_name["values"].remove(namespace)
+    return installation(**admission_policies(objects))
+
+
 WRONG: list[Wrong] = [
     (
         "exempt-namespaces",
@@ -91,6 +102,16 @@ WRONG: list[Wrong] = [
         "failure",
         "the policy gpu-share-changes is not called for kube-system, which is not exempt",
         lambda: installation(**policies("exemptNamespaces: []\n")),
+    ),
+    *(
+        (
+            "exempt-namespaces",
+            "failure",
+            f"the policy {policy} is called for {name}, whose pods need what it denies",
+            partial(locking, policy, name),
+        )
+        for policy in ("gpu-share-lockdown", "gpu-share-lockdown-claims")
+        for name in ("gpu-share", "kube-system")
     ),
     ("resource-names", "failure", "the conditions of the policy gpu-share lack a.b/gpu", with_other_names),
     (
