@@ -14,7 +14,7 @@ import msgspec
 from kubernetes import client, config
 from kubernetes.client.rest import RESTResponse
 from urllib3 import Retry
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from console.no_answer import message_of, short
 from console.objects import Page
@@ -206,8 +206,10 @@ def _read(response: Any, deadline: float, largest_bytes: int) -> bytes:
         while part := response.read1(65536, decode_content=False):
             content += part
             _check(len(content), deadline, largest_bytes)
-    except BaseException:
+    except BaseException as error:
         response.close()  # what is left of the answer must not be taken for the next one
+        if isinstance(error, ReadTimeoutError):
+            _check(len(content), deadline, largest_bytes)
         raise
     return bytes(content)
 

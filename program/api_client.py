@@ -13,6 +13,7 @@ from urllib3 import PoolManager, disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from urllib3.util import create_urllib3_context
 
+from program.answers_in_time import in_time
 from program.certificate_files import of_files
 from program.kubeconfig import NOT_A_KUBECONFIG
 from program.login import CredentialError, Login, SignedIn
@@ -87,7 +88,7 @@ def _managers(
     found = [made.rest_client.pool_manager, *(RESTClientObject(settings).pool_manager for _ in contexts[1:])]
     for one, tls in zip(found, contexts, strict=False):
         one.connection_pool_kw |= {"ssl_context": tls, **dict.fromkeys(_FILES)}
-    return found
+    return [in_time(one) for one in found]
 
 
 def _files(settings: client.Configuration) -> Login | None:
