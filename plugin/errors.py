@@ -11,7 +11,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
     ├── HoldingsError       what containers hold cannot be kept for the next plugin
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
-    │   └── ControlError    one does not answer, or not as documented
+    │   └── ControlError    one does not answer; NotAskedError, AnswerError
     ├── RemovedError        a directory of the node was removed behind its mount in this container
     ├── SimulationError     `--simulate` names no GPUs
     ├── StateDirectoryError the directory of this node's state cannot be written to
@@ -53,7 +53,11 @@ class MpsError(PluginError):
 
 
 class ControlError(MpsError):
-    """An MPS daemon that does not answer, or not as documented."""
+    """An MPS daemon that does not answer, or does not do what it is told."""
+
+
+class AnswerError(ControlError):
+    """An MPS daemon that answers, but not as documented: a newer one may say it in other words."""
 
 
 class NotAskedError(ControlError):

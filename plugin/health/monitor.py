@@ -111,10 +111,10 @@ class Monitor:
             while not self._ended.is_set():
                 probed = self._clock()
                 self._report(connection.probe(events_failure=self._events_failure))
-                self._retry_seconds = self._periods.first_retry_seconds
                 if self._should_start_anew(connection, age_seconds=self._clock() - began):
                     return
                 self._listen(connection)
+                self._retry_seconds = self._periods.first_retry_seconds
                 self._follow(connection, probed_seconds=probed)
         finally:
             self._report_repeated(connection.events)

@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 from typing import Literal
 
-from plugin.errors import ControlError
+from plugin.errors import AnswerError
 
 ServerState = Literal["INITIALIZING", "ACTIVE", "FAULT", "UNKNOWN"]  # the last is ours
 
@@ -36,13 +36,13 @@ def server_pids(answer: str) -> tuple[int, ...]:
     That there is none may be said in words, which no document gives: a wrong guess would end a daemon that is fine.
 
     Raises:
-        ControlError: If it is something else.
+        AnswerError: If it is something else.
     """
     if _says_no_server(answer):
         return ()
     lines = answer.split()
     if len(lines) > _MOST_SERVERS or not all(_PID.fullmatch(line) for line in lines):
-        raise ControlError(f"get_server_list: expected a few PIDs, one on each line, got {excerpt(answer)}")
+        raise AnswerError(f"get_server_list: expected a few PIDs, one on each line, got {excerpt(answer)}")
     return tuple(dict.fromkeys(int(line) for line in lines))
 
 
@@ -59,14 +59,14 @@ def server_state(answer: str) -> ServerState:
     One word in capitals that is no documented state is "UNKNOWN": a newer driver may have more of them.
 
     Raises:
-        ControlError: If it names no state, or several.
+        AnswerError: If it names no state, or several.
     """
     if _WORD.fullmatch(answer.strip()) and answer.strip() not in _STATES:
         return "UNKNOWN"
     words = re.findall(r"[A-Za-z_]+", answer)
     named = [state for state in _STATES if state in words]
     if len(named) != 1:
-        raise ControlError(f"get_server_status: expected one of {', '.join(_STATES)}, got {excerpt(answer)}")
+        raise AnswerError(f"get_server_status: expected one of {', '.join(_STATES)}, got {excerpt(answer)}")
     return named[0]
 
 

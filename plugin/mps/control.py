@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from plugin.errors import ControlError, NotAskedError
+from plugin.errors import AnswerError, ControlError, NotAskedError
 from plugin.mps.answers import excerpt
 from policies.contract import MPS_PIPE_DIRECTORY
 
@@ -67,7 +67,8 @@ class Control:
 
         Raises:
             NotAskedError: If the program cannot be run, as on a node that has no more processes or memory.
-            ControlError: If there is none in time, it is too large, or the command failed.
+            AnswerError: If the command failed.
+            ControlError: If there is none in time.
         """
         directory = Path(self._environment[MPS_PIPE_DIRECTORY])
         if not self._led_to and (planted := planted_link(directory)):  # it could lead to another daemon
@@ -102,7 +103,7 @@ class Control:
                 f"{self._program}: cannot be run: {_how_it_ended(code)}: {excerpt(complaint or answer)}"
             )
         if code != 0:
-            raise ControlError(f"{what}: failed with {code}: {excerpt(complaint or answer)}")
+            raise AnswerError(f"{what}: failed with {code}: {excerpt(complaint or answer)}")
         return answer
 
     def _exit_code(

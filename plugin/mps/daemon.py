@@ -5,18 +5,17 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 
-from plugin.errors import ControlError, MpsError, NotAskedError
+from plugin.errors import AnswerError, ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import SOCKET, Control
 from plugin.mps.held_sockets import HeldSockets
 from plugin.mps.logs import CONTROL_LOG, trim
 from plugin.mps.pipe_directories import clear, prepare
+from plugin.mps.place import Place
 from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
-from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Unreachable
+from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Seen, Unreachable, Unread
 from plugin.mps.timing import Timing
 from plugin.mps.unreachable import NOT_ASKED, why_unreachable
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
@@ -26,16 +25,6 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
 _END_NOTICED_SECONDS = 0.2  # of the daemon, between two looks
 _SCANS = 3  # a process that forks as it becomes a daemon can slip through one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where daemons are, and how they are run."""
-
-    pipe_directory: Path
-    log_directory: Path  # not below the former: there tenants could put links in a log's place
-    program: str  # nvidia-cuda-mps-control, by name or path
-    multi_user: bool
 
 
 class Daemon:
@@ -103,7 +92,7 @@ class Daemon:
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
         self._sockets.take(self.pids)
 
-    def look(self) -> Gone | NoAnswer | Unreachable | Blocked | Answered:
+    def look(self) -> Seen:
         """See how the daemon and its servers are."""
         trim(self._logs)
         self.control.lead_to(None)
@@ -171,11 +160,13 @@ class Daemon:
         while not (self._directory / SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
-    def _asked(self) -> Blocked | NoAnswer | Answered:
+    def _asked(self) -> Blocked | NoAnswer | Unread | Answered:
         try:
             return Answered(self._servers())
         except NotAskedError as error:
             return Blocked(str(error))
+        except AnswerError as error:
+            return Unread(self.hangs or str(error), in_use=self._may_serve())
         except ControlError as error:
             return NoAnswer(self.hangs or str(error))
 
@@ -191,13 +182,14 @@ class Daemon:
             servers = {}
         if not servers:  # whether the program asks by links at all is not documented: that it names none ends nothing
             self._serving = serving
-        in_use = self._has_server() and not self.hangs  # what a kill has not ended is not saved by another look
+        in_use = self._may_serve()
         if in_use and not servers:
             why = f"{why}; {NOT_ASKED}"
         return Unreachable(self.hangs or why, in_use=in_use, servers=servers)
 
-    def _has_server(self) -> bool:
-        return any(map(runs, self._serving)) or any(one.role == "server" for one in self._holders())
+    def _may_serve(self) -> bool:
+        """Whether it has a server, unless it hangs: what a kill has not ended is not saved by another look."""
+        return not self.hangs and any((*map(runs, self._serving), *(one.role == "server" for one in self._holders())))
 
     def _servers(self) -> dict[int, ServerState]:
         states = {}

@@ -16,10 +16,12 @@ from plugin.mps.answers import ServerState
 from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Daemon, Place
+from plugin.mps.daemon import Daemon
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.last_look import last_look
+from plugin.mps.place import Place
 from plugin.mps.restart_policy import (
+    NOT_SERVING,
     Action,
     Answered,
     Blocked,
@@ -29,8 +31,10 @@ from plugin.mps.restart_policy import (
     NotStarted,
     Seen,
     Unreachable,
+    Unread,
     is_last,
     step,
+    with_fault,
 )
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
@@ -133,8 +137,8 @@ class DaemonSupervisor:
         if self._daemon.was_moved:
             self._limits.doubt()
         if isinstance(seen, Answered | Unreachable) and seen.servers:
-            seen = _with(seen, self._hold(seen.servers, at_most_seconds=self._context.timing.answer))
-        if isinstance(seen, Unreachable) or (isinstance(seen, Answered) and self._status.state == "failed"):
+            seen = with_fault(seen, self._hold(seen.servers, at_most_seconds=self._context.timing.answer))
+        if isinstance(seen, Unread | Unreachable) or (isinstance(seen, Answered) and self._status.state in NOT_SERVING):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
@@ -153,12 +157,12 @@ class DaemonSupervisor:
         self._active = tuple(pid for pid, state in servers.items() if state == "ACTIVE")
         return self._hold_limits(at_most_seconds=at_most_seconds)
 
-    def _left(self, seen: Answered | Unreachable) -> Answered | Unreachable:
+    def _left(self, seen: Answered | Unread | Unreachable) -> Answered | Unread | Unreachable:
         if not (seen.in_use and self._is_left()):
             return replace(seen, in_use=False)
-        if isinstance(seen, Answered):
-            return seen
-        return replace(seen, why=left_alone(self._context.place.pipe_directory / self.gpu.uuid, seen.why))
+        if isinstance(seen, Unreachable):
+            return replace(seen, why=left_alone(self._context.place.pipe_directory / self.gpu.uuid, seen.why))
+        return seen
 
     def _is_left(self) -> bool:
         """Whether a daemon of no use is left alone: ended, it would take contexts along, or for nothing."""
@@ -237,13 +241,6 @@ class DaemonSupervisor:
         if state == "fault":
             said["tenants"] = self._context.tenancy.names_on(self.gpu.uuid)
         _log.log(logging.WARNING if state in ("failed", "fault") else logging.INFO, "MPS daemon", extra=said)
-
-
-def _with(seen: Answered | Unreachable, fault: str) -> Answered | Unreachable:
-    """Say of the daemon, beside what was *seen*, why a client may take more than it should."""
-    if isinstance(seen, Answered):
-        return replace(seen, fault=fault)
-    return replace(seen, why=f"{seen.why}; {fault}") if fault else seen
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ while there is no server that can be a program which does without MPS.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from plugin.mps.answers import ServerState
 from plugin.mps.state import StateName
@@ -21,6 +21,7 @@ INITIALIZING_SECONDS = 60.0  # that a server may take until it serves clients
 LONGEST_PAUSE_SECONDS = 60.0  # before a start
 
 STARTING_LOOK_SECONDS = 0.5  # between two looks, while a server starts
+NOT_SERVING: Final[frozenset[StateName]] = frozenset({"failed", "fault"})
 _NO_SERVER = "no MPS server holds the GPU, so a program could take it without MPS: one is being started"
 
 Action = Literal["wait", "start", "serve", "kill"]  # "serve": have it start a server
@@ -40,9 +41,17 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The daemon does not answer in time, or not as documented."""
+    """The daemon does not answer in time."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The daemon answers in time, and not as documented, which is no sign that it hangs."""
+
+    why: str
+    in_use: bool  # as below
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ class Answered:
     in_use: bool = True  # containers may have contexts by it
 
 
-Seen = Gone | NotStarted | NoAnswer | Unreachable | Blocked | Answered
+Seen = Gone | NotStarted | NoAnswer | Unread | Unreachable | Blocked | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,13 @@ class DaemonStatus:
         return min(longest, max(0.0, self.due_seconds - now_seconds))
 
 
+def with_fault(seen: Answered | Unreachable, fault: str) -> Answered | Unreachable:
+    """Say of a daemon, beside what was *seen*, why a client may take more than it should; empty if none may."""
+    if isinstance(seen, Answered):
+        return replace(seen, fault=fault)
+    return replace(seen, why=f"{seen.why}; {fault}") if fault else seen
+
+
 def is_last(status: DaemonStatus) -> bool:
     """Whether a daemon that does not answer the next look either is ended."""
     return status.useless == USELESS_BEFORE_KILL - 1
@@ -110,9 +126,9 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
             return _failed(status, why, now_seconds), "wait"
         case NoAnswer(why):
             return _useless(status, _not_good(status, "failed", why), now_seconds)
-        case Unreachable(why, in_use=False):
+        case Unread(why, in_use=False) | Unreachable(why, in_use=False):
             return _useless(status, _not_good(status, "failed", why), now_seconds, counted="seen ")
-        case Unreachable(why) | Blocked(why):
+        case Unread(why) | Unreachable(why) | Blocked(why):
             return replace(_not_good(status, "failed", why), running=True, useless=0), "wait"
         case Answered():
             return _answered(status, seen, now_seconds)
@@ -169,7 +185,7 @@ def _answered(before: DaemonStatus, seen: Answered, now_seconds: float) -> tuple
     if seen.fault and "FAULT" not in servers:
         return _not_good(status, "failed", seen.fault), "wait"
     status = _served(status, servers, now_seconds)
-    if status.state != "failed" or seen.in_use:
+    if status.state not in NOT_SERVING or seen.in_use:
         return status, "wait"
     return _useless(before, status, now_seconds, counted="and no container holds a share of the GPU, seen ")
 

@@ -8,8 +8,8 @@ from typing import Final
 from plugin.gpus.numbers import NumberOf
 from plugin.gpus.nvml import load_nvml
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Place
 from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.mps.place import Place
 from plugin.mps.timing import Timing
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import OurResources

@@ -12,7 +12,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.health.reports import Event, NvmlFailure, Probe
 from plugin.simulated.faults import LostFault, NvmlFault, XidFault
 from plugin.simulated.nvml_errors import SimulatedNvmlError
-from tests.plugin.health.simulated_time import FIRST, GPUS, HOUR, SECOND, pci_device, watched
+from tests.plugin.health.simulated_time import FIRST, GPUS, HOUR, SECOND, CountedNvml, pci_device, watched
 
 
 def test_gpus_that_are_well_are_looked_at_every_five_seconds_by_one_start_of_nvml() -> None:
@@ -71,6 +71,13 @@ def test_waiting_that_fails_at_once_each_time_is_no_busy_loop(value: int) -> Non
     assert calls["probe"] <= HOUR / 2 + HOUR / 5
     assert HOUR / 50 <= calls["init"] <= HOUR / 10 + 1  # which may help
     assert not any(isinstance(report, NvmlFailure) for report in reports)  # all GPUs answer
+
+
+def test_listening_that_cannot_begin_is_tried_again_ever_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedNvml, "nvmlEventSetCreate", lambda _: fails(1)())
+    calls, reports = watched()
+    assert HOUR / 12 <= calls["init"] <= HOUR / 10 + 5
+    assert isinstance(reports[-1], NvmlFailure)
 
 
 def test_waiting_that_fails_now_and_then_is_no_reason_to_start_nvml_anew() -> None:

@@ -14,8 +14,9 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Daemon, Place
+from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.place import Place
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.timing import Timing
 from plugin.pod_resources.tenancy import Tenancy

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import ControlError
-from plugin.mps.daemon import Daemon, Place
+from plugin.mps.daemon import Daemon
+from plugin.mps.place import Place
 from plugin.mps.restart_policy import Answered, Unreachable
 from tests.plugin.mps.bench import A, B, Bench, Start, ready_in_a_container
 from tests.plugin.mps.conftest import QUICK, UUID

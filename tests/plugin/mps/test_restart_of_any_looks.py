@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.mps.answers import ServerState
-from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NoAnswer, NotStarted, Seen, step
+from plugin.mps.restart_policy import (
+    Action,
+    Answered,
+    Blocked,
+    DaemonStatus,
+    Gone,
+    NoAnswer,
+    NotStarted,
+    Seen,
+    Unreachable,
+    Unread,
+    step,
+)
 from tests.plugin.mps.test_restart_policy import LEFT, SILENT, USELESS, Looks
 
 server_states: st.SearchStrategy[ServerState] = st.sampled_from(["ACTIVE", "INITIALIZING", "FAULT", "UNKNOWN"])
@@ -19,6 +31,7 @@ looks_of_any_kind: st.SearchStrategy[Looks] = st.lists(
             st.just(SILENT),
             st.just(LEFT),
             st.just(USELESS),
+            st.builds(Unread, st.just("an answer"), in_use=st.booleans()),
             st.just(Blocked("lost")),
             st.builds(
                 Answered,
@@ -43,10 +56,10 @@ def states(looks: Looks) -> Iterable[tuple[float, Seen, DaemonStatus, Action]]:
 
 def is_of_no_use(seen: Seen) -> bool:
     if isinstance(seen, Answered):
-        return (
-            not seen.in_use and not seen.fault and bool({"INITIALIZING", "UNKNOWN"}.intersection(seen.servers.values()))
-        )
-    return isinstance(seen, NoAnswer) or seen == USELESS
+        states = set(seen.servers.values())
+        is_serving = states <= {"ACTIVE"} or (bool(seen.fault) and "FAULT" not in states)
+        return not seen.in_use and not is_serving
+    return isinstance(seen, NoAnswer) or (isinstance(seen, Unread | Unreachable) and not seen.in_use)
 
 
 @given(looks_of_any_kind)

@@ -1,0 +1,14 @@
+"""Where the MPS daemons of a node are, and how they are run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Their directories, and the program that they are."""
+
+    pipe_directory: Path
+    log_directory: Path  # not below the former: there tenants could put links in a log's place
+    program: str  # nvidia-cuda-mps-control, by name or path
+    multi_user: bool
