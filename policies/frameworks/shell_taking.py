@@ -1,13 +1,13 @@
 """What commands take of the container's variables from what they start, as far as that may be a framework."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
 from policies.frameworks.command_line import SHELLS, unwrapped
-from policies.frameworks.expansion import Variables
+from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -27,6 +27,8 @@ from policies.frameworks.taken_variables import (
 
 _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
+# What reads options or a text out of the words behind it.
+_READING: Final = SHELLS | {"doas", "env", "runuser", "su", "sudo", "xargs"}
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
@@ -39,6 +41,15 @@ class ShellTaking(ShellCalls):
         """Read texts with *variables*, for the settings of *index*."""
         super().__init__(variables, index)
         self._of_tools: dict[str, bool] = {}  # whether a text starts tools and services alone
+        self._appended: set[str] = set()  # arrays to which words that are not read were added
+
+    def _append(self, array: str, words: Iterable[str]) -> None:
+        """Take note of *words* that an array has behind others, perhaps behind what reads them."""
+        if any(UNREAD in one for one in words):
+            self._appended.add(array)
+        every = chain.from_iterable(self._values.elements(array)) if array in self._appended else ()
+        if any(one.rpartition("/")[2] in _READING for one in every):
+            self._find("")
 
     def _texts_for_shell(self, words: CommandWords) -> list[str]:
         """List what a wrapper hands to a shell: the words from the option that says so."""

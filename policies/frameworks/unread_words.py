@@ -243,6 +243,7 @@ class UnreadWords(ShellCommands):
             self._say(text, is_certain=is_certain)
         for group in words.groups() or [words.every()]:
             self._values.give(name, group)
+        self._append(name, () if array.is_all else words.every())
         for one in words.every():
             self._keep(one)
         return not array.is_all or any(REST in one for one in words.every())

@@ -44,6 +44,13 @@ REACHING = (
     'true; "--x=$NAME" vllm serve m --gpu-memory-utilization=0.95',
     'true; "--x=$NAME" eval "vllm serve m $NAME"',
     'env --unset="$NAME" vllm serve m',
+    'A=(bash -c \'exec vllm serve m $@\' start)\nA+=(--x="$NAME")\nexec "${A[@]}"',
+    'A=(nice sh -c \'eval "vllm serve m $1"\' start)\nA+=(--x="$NAME")\n"${A[@]}"',
+    'A=(env)\nA+=(--split-string="$NAME")\n"${A[@]}"',
+    'A=(nice env)\nA+=(--s="$NAME")\nexec "${A[@]}"',
+    'A=(su root)\nA+=(--command="$NAME")\nexec "${A[@]}"',
+    'A=(xargs)\nA+=(-e="$NAME" vllm serve m)\necho "vllm serve m $NAME" | "${A[@]}"',
+    'f() { A+=(--split-string="$NAME"); }\nA=(env)\nf\nexec "${A[@]}"',
     'env -S "--ignore-signal=$NAME" vllm serve m',
     'env --split-string="--ignore-signal=$NAME" vllm serve m',
 )
