@@ -23,6 +23,10 @@ LONGEST_PAUSE_SECONDS = 60.0  # before a start
 STARTING_LOOK_SECONDS = 0.5  # between two looks, while a server starts
 NOT_SERVING: Final[frozenset[StateName]] = frozenset({"failed", "fault"})
 _NO_SERVER = "no MPS server holds the GPU, so a program could take it without MPS: one is being started"
+_UNREAD_LEFT = (
+    "it may serve those who use it, so it is started anew once no container holds a share of the GPU: delete the pods "
+    "that do if this lasts"
+)
 
 Action = Literal["wait", "start", "serve", "kill"]  # "serve": have it start a server
 
@@ -128,12 +132,18 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
             return _useless(status, _not_good(status, "failed", why), now_seconds)
         case Unread(why, in_use=False) | Unreachable(why, in_use=False):
             return _useless(status, _not_good(status, "failed", why), now_seconds, counted="seen ")
-        case Unread(why) | Unreachable(why) | Blocked(why):
-            return replace(_not_good(status, "failed", why), running=True, useless=0), "wait"
+        case Unread(why):
+            return _left_alone(status, f"{why}; {_UNREAD_LEFT}")
+        case Unreachable(why) | Blocked(why):
+            return _left_alone(status, why)
         case Answered():
             return _answered(status, seen, now_seconds)
         case _:
             assert_never(seen)
+
+
+def _left_alone(status: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
+    return replace(_not_good(status, "failed", why), running=True, useless=0), "wait"
 
 
 def _not_running(status: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus, Action]:

@@ -48,7 +48,7 @@ def test_a_control_program_that_fails_at_once_ends_no_daemon_of_which_a_containe
         bench.is_now("ready", A, B)
         served = pids(bench)
         failing.touch()
-        bench.is_now("failed", A, B, why="failed with 1: 'Failed to allocate memory'")
+        bench.is_now("failed", A, why="failed with 1: 'Failed to allocate memory'; it may serve those who use it")
         wait_until(lambda: pids(bench).get(B, served[B]) != served[B])
         failing.unlink()
         bench.is_now("ready", A, B)
