@@ -5,7 +5,6 @@ Upper bounds hold for what is granted, whole vGPUs, and never only for what was 
 """
 
 from collections.abc import Sequence
-from math import gcd
 
 from policies.contract import DRA, MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, PARTITION, SHARE_ANNOTATION, WHOLE
 from policies.denial import Findings
@@ -16,7 +15,7 @@ from policies.peak import peak
 from policies.pod import Slot, named
 from policies.policy import EffectivePolicy, ShareRules
 from policies.request import Ask
-from policies.share import Share, largest_whole, milli_text
+from policies.share import Share, largest_exact, largest_whole, milli_text
 
 
 def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
@@ -203,8 +202,9 @@ def _most(ask: Ask, rules: ShareRules) -> tuple[str, str]:
         return most, _NONE_FITS
     if ask.share is None:
         return most, f"Ask for {kind.counted(count)} or less"
-    step = MILLI_PER_GPU // gcd(MILLI_PER_GPU, kind.per_gpu) if rules.rounding == "exact" else 1
-    share = count * MILLI_PER_GPU // kind.per_gpu // step * step
+    share = count * MILLI_PER_GPU // kind.per_gpu
+    if rules.rounding == "exact":
+        share = largest_exact(share, kind.per_gpu)
     if share < rules.minimum:
         return most, f"Ask for {kind.counted(count)} or less by a limit"
     return most, f'Ask for "{milli_text(share)}" or less'

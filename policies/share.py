@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from math import gcd
 
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
@@ -79,6 +80,12 @@ class Headroom(int):
 def largest_whole(bound: Share, vgpus_per_gpu: int) -> int:
     """Count the most vGPUs that are not above *bound*."""
     return bound * vgpus_per_gpu // MILLI_PER_GPU
+
+
+def largest_exact(bound: int, vgpus_per_gpu: int) -> int:
+    """Return the most thousandths that are whole vGPUs and not above *bound*; 0 if none are."""
+    step = MILLI_PER_GPU // gcd(MILLI_PER_GPU, vgpus_per_gpu)
+    return bound // step * step
 
 
 @lru_cache(1024)  # the same few shares all day

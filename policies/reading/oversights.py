@@ -23,7 +23,7 @@ from policies.policy_set import PolicySet
 from policies.reading.kustomized import Kustomization, listed_otherwise
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 from policies.reading.too_many_vgpus import too_many_for_mps
-from policies.share import largest_whole, milli_text
+from policies.share import Share, largest_exact, largest_whole, milli_text
 from policies.sizes import is_too_fine, too_fine
 
 # What says which shares there can be.
@@ -44,6 +44,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: Kustomi
         yield Problem("", 0, "", message)
     yield from _between_vgpus(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _nothing_within(policies.default, policies.cluster, DEFAULT_FILE)
+    yield from _nothing_exact_within(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
@@ -64,6 +65,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: Kustomi
         else:
             yield from _between_vgpus(policy, policies.cluster, file)
             yield from _nothing_within(policy, policies.cluster, file)
+            yield from _nothing_exact_within(policy, policies.cluster, file)
             yield from _beside(namespace, policy, file)
             yield from _above_one_gpu(policy, file)
             yield from _instances_without_mps(policy, file)
@@ -118,10 +120,22 @@ def _between_vgpus(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iter
             count = largest_whole(bound, per_gpu)
             if count and bound == -(-count * MILLI_PER_GPU // per_gpu):  # no decimal of three places is nearer
                 continue
-            most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
+            most = _granted_at_most(policy, bound, per_gpu)
             of = f"the device {device_name(device)}" if device else "a GPU"
             message = f"{bound} of {of} is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
             yield Problem(file, source.line, field, message)
+
+
+def _granted_at_most(policy: EffectivePolicy, bound: Share, per_gpu: int) -> str:
+    count, exact = largest_whole(bound, per_gpu), largest_whole(Share(largest_exact(bound, per_gpu)), per_gpu)
+    if not count:
+        return "less than one, so no share is granted"
+    if policy.policy.share.rounding == "exact" and exact < count:
+        by_annotation = (
+            f"{exact or 'none'} by annotation, as share.rounding ({policy.source('share.rounding')}) is exact"
+        )
+        return f"at most {count} can be granted by a limit, and {by_annotation}"
+    return f"at most {count} can be granted"
 
 
 def _divided(policy: EffectivePolicy, cluster: Cluster) -> Iterator[tuple[str, int]]:
@@ -151,6 +165,23 @@ def _nothing_within(policy: EffectivePolicy, cluster: Cluster, file: str) -> Ite
         if not (reaches_several and _is_whole_within(least, most)):
             message = f"no number of {per_gpu} vGPUs is {_from_to(policy)}: widen share"
             yield Problem(file, lines[0], "share", f"{_every_share(policy, device)} is denied: {message}")
+
+
+def _nothing_exact_within(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iterator[Problem]:
+    """Yield bounds between which are vGPUs and no decimal that is a whole number of them, where it must be one."""
+    rules, fields = policy.policy, ("share.rounding", *_BOUNDING)
+    line = next((one.line for one in map(policy.source, fields) if one.file == file), 0)
+    if not rules.enabled or rules.share.rounding != "exact" or not line:
+        return
+    least, most = rules.share.minimum, min(rules.share.maximum, rules.share.largest_pod, Share(MILLI_PER_GPU))
+    for device, per_gpu in _divided(policy, cluster):
+        if largest_exact(most, per_gpu) < least and least * per_gpu <= largest_whole(most, per_gpu) * MILLI_PER_GPU:
+            message = (
+                f"share.rounding is exact ({policy.source('share.rounding')}), and no decimal {_from_to(policy)} is a "
+                f"whole number of {per_gpu} vGPUs: write share: {{rounding: up}}, or ask for vGPUs by a limit"
+            )
+            who = f"{_every_share(policy, device)} by annotation"
+            yield Problem(file, line, "share", f"{who} is denied: {message}")
 
 
 def _from_to(policy: EffectivePolicy) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from policies.grant import Grant
@@ -142,3 +142,79 @@ def test_a_bound_that_is_a_number_of_vgpus_up_to_a_thousandth_is_no_oversight(bo
 def test_a_bound_a_thousandth_below_a_number_of_vgpus_grants_one_less() -> None:
     (warning,) = told(policies("share: {maximum: '0.142'}", "vgpusPerGpu: 21"))
     assert "at most 2 can be granted" in warning
+
+
+def annotated(*, milli: range) -> Iterator[dict[str, Any]]:
+    """Pods with every share up to one GPU that a decimal can say."""
+    return (pod(f"{one / 1000:.3f}") for one in milli)
+
+
+@given(
+    st.sampled_from([1, 3, 6, 7, 9, 10, 11, 12, 21, 48]),
+    st.integers(1, 1000),
+    st.integers(1, 1000),
+    st.sampled_from(["", "strategy: time-slicing\n", "allocation: dra\n"]),
+)
+@settings(deadline=None, max_examples=60)
+def test_where_no_annotation_is_exact_that_is_said_and_only_a_limit_is_granted(
+    per_gpu: int, one: int, other: int, rules: str
+) -> None:
+    least, most = sorted((one, other))
+    assume(per_gpu < 48 or "dra" not in rules)  # for which it is too fine
+    bounds = f"{{minimum: '{least / 1000:.3f}', maximum: '{most / 1000:.3f}', rounding: exact}}"
+    by = policies(f"{rules}share: {bounds}", f"vgpusPerGpu: {per_gpu}")
+    resource = TIMESLICED if "time" in rules else VGPU
+    by_limit = [pod(None, limited(quantity=f"{count}", resource=resource)) for count in range(1, per_gpu + 1)]
+    is_granted = [
+        any(isinstance(decided(one, by), Grant) for one in pods)
+        for pods in (annotated(milli=range(least, most + 1)), by_limit)
+    ]
+    is_said = any("by annotation is denied" in one for one in told(by))
+    assert is_said == (is_granted == [False, True])
+
+
+@pytest.mark.parametrize(
+    ("default", "cluster", "who", "decimals"),
+    [
+        (
+            "share: {maximum: '0.7', rounding: exact}",
+            "vgpusPerGpu: 7",
+            "every share",
+            "from share.minimum 0.001 (built-in default) to share.maximum 0.7 (_default.yaml:1) is a whole number of 7",
+        ),
+        (
+            "share: {minimum: '0.3', podMaximum: '0.4', rounding: exact}\ndevices: [t4, gpu]",
+            "nodes: [{device: t4, vgpusPerGpu: 3}]",
+            "every share of the device t4",
+            "from share.minimum 0.3 (_default.yaml:1) to share.podMaximum 0.4 (_default.yaml:1) is a whole number of 3",
+        ),
+    ],
+)
+def test_a_warning_that_no_decimal_is_exact_says_what_to_do(
+    default: str, cluster: str, who: str, decimals: str
+) -> None:
+    (warning,) = [one for one in told(policies(default, cluster)) if one.startswith("share: ")]
+    assert warning == (
+        f"share: {who} by annotation is denied: share.rounding is exact (_default.yaml:1), and no decimal {decimals} "
+        "vGPUs: write share: {rounding: up}, or ask for vGPUs by a limit"
+    )
+
+
+def test_the_file_that_says_exact_is_told_of_bounds_in_another_one() -> None:
+    by = policies("share: {maximum: '0.572'}", "vgpusPerGpu: 7", team="\nshare: {rounding: exact}")
+    (warning,) = [one for one in oversights(by, ["_default.yaml", "team.yaml"], None) if one.field == "share"]
+    assert (warning.file, warning.line) == ("team.yaml", 2)
+
+
+@pytest.mark.parametrize(
+    ("maximum", "per_gpu", "most"),
+    [
+        ("0.7", 7, "at most 4 can be granted by a limit, and none by annotation, as share.rounding"),
+        ("0.7", 48, "at most 33 can be granted by a limit, and 30 by annotation, as share.rounding"),
+        ("0.45", 8, "at most 3 can be granted; use whole vGPUs"),
+    ],
+)
+def test_under_exact_a_bound_may_grant_less_by_annotation(maximum: str, per_gpu: int, most: str) -> None:
+    by = policies(f"share: {{maximum: '{maximum}', rounding: exact}}", f"vgpusPerGpu: {per_gpu}")
+    (warning,) = [one for one in told(by) if one.startswith("share.maximum")]
+    assert most in warning
