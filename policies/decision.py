@@ -8,6 +8,7 @@ from policies.bounds import check_share, check_sum
 from policies.changes import RemoveMount, ReplaceArgument
 from policies.contract import DRA, MILLI_PER_GPU, MIRROR_ANNOTATION, MPS, PARTITION
 from policies.denial import DeniedError, Findings
+from policies.earlier_grant import with_fix
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
 from policies.frameworks.allowance import Allowance
@@ -54,7 +55,8 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
             return grant
     except DeniedError as error:
         found.end(error)
-    return denied_or_warned(Denied(policy, found.reasons()), containers, policies.cluster)
+    reasons = with_fix(found.reasons(), pod, containers, policy=policy, cluster=policies.cluster)
+    return denied_or_warned(Denied(policy, reasons), containers, policies.cluster)
 
 
 def decide_on_unread(reason: DeniedError, namespace: str, policies: PolicySet) -> Denied | Untouched:

@@ -66,13 +66,14 @@ def _named_by_limits(limited: Sequence[Slot], cluster: Cluster) -> tuple[str, st
         resources = device_resources(slot)
         for amounts in (resources.limits, resources.requests) if resources else ():
             for name, quantity in (amounts or {}).items():
-                device = _device_of(name, cluster)
+                device = device_of(name, cluster)
                 if device is not None and whole(quantity) != 0:
                     return device, name
     return None
 
 
-def _device_of(resource: str, cluster: Cluster) -> str | None:
+def device_of(resource: str, cluster: Cluster) -> str | None:
+    """Say which device a resource is of, whoever allocates it; None if it is not ours."""
     device = cluster.device_named_by(resource)
     if device is not None:
         return device

@@ -109,6 +109,11 @@ def parts_of(cluster: Cluster, policy: EffectivePolicy, device: str = GPU_DEVICE
     return Kind(strategy, resource, parts, policy.policy.allocation, device)
 
 
+def whole_of(cluster: Cluster, policy: EffectivePolicy, device: str) -> Kind:
+    """Return whole ones of the *device*."""
+    return Kind(WHOLE, cluster.resource(WHOLE, device), 1, policy.policy.allocation, device)
+
+
 def kind_of(
     parts: Kind,
     limited: Sequence[Slot],
@@ -136,7 +141,7 @@ def kind_of(
     are_whole = shares and all(share.is_whole for _, share in shares.values())
     if policy.policy.share.whole == "vgpus" or not (limited or are_whole):  # most pods
         return _served(parts, policy)
-    gpus = Kind(WHOLE, cluster.resource(WHOLE, parts.device), 1, policy.policy.allocation, parts.device)
+    gpus = whole_of(cluster, policy, parts.device)
     names_gpus = _first_that_names(limited, gpus)
     if names_gpus is not None:
         _check_whole(shares, names_gpus, gpus)
