@@ -1,7 +1,12 @@
 """Read certificates and keys from PEM. Anyone may have written it, so what is invalid is ignored and never raises."""
 
-from collections.abc import Iterable, Sequence
+import os
+import ssl
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
+from typing import NoReturn
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -12,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from certs.issuer import CA
-from program.certificates import read_certificates
+from program.certificates import first_certificate, read_certificates
 
 
 def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:
@@ -46,14 +51,25 @@ def read_ca(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> CA | No
         trial = ca.issue(("trial",), now=now)
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
         return None
-    fault = serving_fault(trial.certificate_pem, trial.key_pem, trusted=certificates[:1], name="trial", now=now)
+    fault = _fault_to_clients(trial.certificate_pem, trial.key_pem, trusted=certificates[:1], name="trial", now=now)
     return None if fault else ca
 
 
 def serving_fault(
     certificate_pem: bytes, key_pem: bytes, *, trusted: Sequence[x509.Certificate], name: str, now: datetime
 ) -> str | None:
-    """Return why a client that trusts *trusted* rejects the pair for *name* at *now*; None if it accepts it."""
+    """
+    Return why the pair cannot be served at *now* to a client that trusts *trusted* and calls *name*; None if it can.
+
+    It can if the client accepts it and the webhook can load it.
+    """
+    fault = _fault_to_clients(certificate_pem, key_pem, trusted=trusted, name=name, now=now)
+    return fault or _fault_to_webhook(certificate_pem, key_pem)
+
+
+def _fault_to_clients(
+    certificate_pem: bytes, key_pem: bytes, *, trusted: Sequence[x509.Certificate], name: str, now: datetime
+) -> str | None:
     chain = read_certificates(certificate_pem)
     if not chain:
         return "the serving certificate is missing or invalid"
@@ -76,6 +92,38 @@ def _accepts(root: x509.Certificate, chain: Sequence[x509.Certificate], *, name:
     except (VerificationError, ValueError, UnsupportedAlgorithm):
         return False
     return True
+
+
+def _fault_to_webhook(certificate_pem: bytes, key_pem: bytes) -> str | None:
+    try:
+        _load(certificate_pem, key_pem)
+    except (ssl.SSLError, ValueError):
+        return "the webhook cannot load the serving certificate or its key: one of them is not PEM as OpenSSL reads it"
+    except OSError:
+        return None  # for want of descriptors or of /proc: that says nothing of the pair
+    return None
+
+
+@lru_cache(maxsize=8)  # a pass asks up to four times, and loading takes longer than all else that is asked of a pair
+def _load(certificate_pem: bytes, key_pem: bytes) -> None:
+    """Load the pair as the webhook does: OpenSSL rejects files that our readers find certificate and key in."""
+    if first_certificate(certificate_pem) is None:
+        raise ValueError("it would serve another certificate than the one that our readers find")
+    with _file_in_memory(certificate_pem) as certificate, _file_in_memory(key_pem) as key:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_deny_password)
+
+
+@contextmanager
+def _file_in_memory(content: bytes) -> Iterator[str]:
+    # OpenSSL takes a path, and no key may be written to a disk.
+    with os.fdopen(os.memfd_create("pem"), "wb") as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def _deny_password() -> NoReturn:
+    raise ValueError("it is encrypted")  # OpenSSL would ask the terminal
 
 
 def dns_names(certificate: x509.Certificate) -> frozenset[str]:
