@@ -4,7 +4,6 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 from httptools import HttpParserInvalidURLError
@@ -16,6 +15,7 @@ from webhook.counters import Labels, Page
 from webhook.http1 import Answer, Request, plain
 from webhook.review import BadCall, review
 from webhook.tls import ServingCertificate
+from webhook.validity import as_utc
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,11 @@ def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
         troubles.append(f"and {len(broken) - _MOST_TOLD} more problems in policy files: run gpu-share policy check")
     if certificate.newest_error is not None:
         troubles.append(f"the newest certificate is unusable, an older one is served: {certificate.newest_error}")
-    if 0 < certificate.expires <= time.time():
-        ended = datetime.fromtimestamp(certificate.expires, UTC)
-        troubles.append(f"the certificate that is served expired at {ended:%Y-%m-%d %H:%M} UTC")
+    validity, now = certificate.validity, time.time()
+    if validity.is_over(now):
+        troubles.append(f"the certificate that is served expired at {as_utc(validity.ends)}")
+    elif validity.is_ahead(now):
+        troubles.append(f"the certificate that is served is not valid before {as_utc(validity.begins)}")
     if lost := lost_lines():
         troubles.append(lost)
     return troubles

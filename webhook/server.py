@@ -196,7 +196,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         watch(
             self._store,
             self.certificate,
-            tell=lambda: page.tell(certificate_expires=self.certificate.expires, lines_lost=lines_lost()),
+            tell=lambda: page.tell(certificate_expires=self.certificate.validity.ends, lines_lost=lines_lost()),
         )
 
     def _metrics(self) -> Answer:

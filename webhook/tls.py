@@ -3,12 +3,12 @@
 import logging
 import ssl
 import time
-from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from threading import Lock
 
 from program.files import read_file
-from webhook.validity import ends_at
+from webhook.validity import Validity, as_utc, validity_of
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +40,10 @@ class ServingCertificate:
         self._certificate = certificate
         self._key = key
         self._lock = Lock()  # who serves and who watches both look: neither takes the old pair while the other reads
+        self._again = inf  # when the same files are to be looked at again, in seconds since 1970
         self._seen = self._state()
         self._context = _context(certificate, key)
-        self.expires = self._expires()  # in seconds since 1970; 0 if that cannot be read
+        self.validity = self._validity()
         self.newest_error: CertificateError | None = None
 
     def refresh(self) -> bool:
@@ -51,19 +52,19 @@ class ServingCertificate:
 
         Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is asked at every
         handshake. A pair that is not good, or has expired while that in force has not, is left alone until it changes
-        again; one that cannot be read is tried again.
+        again; one that cannot be read is tried again. One that is not valid yet waits while that in force is valid.
         """
         with self._lock:
             return self._refreshed()
 
     def _refreshed(self) -> bool:
         state = self._state()
-        if state == self._seen:
+        if state == self._seen and time.time() < self._again:
             return False
         # Looked at before it is read: what changes in between is read again at the next look.
-        self._seen = state
+        self._seen, self._again = state, inf
         try:
-            context, expires = self._newer()
+            context, validity = self._newer()
         except CertificateError as error:
             if str(error) != str(self.newest_error):
                 log.warning("new certificate ignored", extra={"error": str(error)})
@@ -71,27 +72,36 @@ class ServingCertificate:
             if isinstance(error, UnreadableError):
                 self._seen = None  # it may be readable at the next look, and nothing of it different
             return False
-        self._context, self.expires, self.newest_error = context, expires, None
+        self._context, self.validity, self.newest_error = context, validity, None
         log.info("new certificate in force", extra={"certificate": str(self._certificate)})
         return True
 
-    def _newer(self) -> tuple[ssl.SSLContext, float]:
-        context, expires = _context(self._certificate, self._key), self._expires()
-        if _is_over(expires) and not _is_over(self.expires):
-            ended = f"{datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M} UTC"
-            raise CertificateError(f"--cert {self._certificate}: it expired at {ended}: give one that is valid")
-        return context, expires
+    def _newer(self) -> tuple[ssl.SSLContext, Validity]:
+        context, validity, now = _context(self._certificate, self._key), self._validity(), time.time()
+        if self.validity.is_over(now):
+            return context, validity
+        if validity.is_over(now):
+            raise CertificateError(
+                f"--cert {self._certificate}: it expired at {as_utc(validity.ends)}: give one that is valid"
+            )
+        if validity.is_ahead(now) and not self.validity.is_ahead(now):
+            self._again = min(validity.begins, self.validity.ends or inf)
+            raise CertificateError(
+                f"--cert {self._certificate}: it is not valid before {as_utc(validity.begins)}: "
+                "wait until then, or give one that is valid"
+            )
+        return context, validity
 
     def newest(self) -> ssl.SSLContext:
         """Context for a handshake that begins now."""
         self.refresh()
         return self._context
 
-    def _expires(self) -> float:
+    def _validity(self) -> Validity:
         try:
-            return ends_at(read_file(self._certificate, most_bytes=_LARGEST_BYTES)) or 0.0
+            return validity_of(read_file(self._certificate, most_bytes=_LARGEST_BYTES))
         except OSError:
-            return 0.0
+            return Validity()
 
     def _state(self) -> _State | None:
         try:
@@ -100,10 +110,6 @@ class ServingCertificate:
         except OSError:
             return None
         return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
-
-
-def _is_over(expires: float) -> bool:
-    return 0 < expires <= time.time()
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:

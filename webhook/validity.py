@@ -1,33 +1,53 @@
 """
-Until when a certificate is valid.
+From when until when a certificate is valid.
 
-OpenSSL has read it before; Python's `ssl` does not tell its end, and the library that does takes 7 MiB. So this walks
-to the one field: certificate, its content, past version, number, algorithm and issuer, and in the validity to its end.
+OpenSSL has read it before; Python's `ssl` does not tell it, and the library that does takes 7 MiB. So this walks to the
+one field: certificate, its content, past version, number, algorithm and issuer, and to both times of the validity.
 """
 
 import re
 from binascii import a2b_base64
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 _SEQUENCE, _VERSION, _SHORT_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _LONG = 0x80  # of a length: so many bytes follow that hold it
-_FORMS = {_SHORT_TIME: "%y%m%d%H%M%SZ", _TIME: "%Y%m%d%H%M%SZ"}
+_FIRST_OF_1900S = "50"  # of the years with two digits
 
 
-def ends_at(pem: bytes) -> float | None:
-    """Say until when the first certificate of a file is valid, in seconds since 1970; None if that cannot be read."""
+class Validity(NamedTuple):
+    """When a certificate begins and ends to be valid, in seconds since 1970; 0 for what is not known."""
+
+    begins: float = 0.0
+    ends: float = 0.0
+
+    def is_ahead(self, now: float) -> bool:
+        """Whether it is not valid yet."""
+        return now < self.begins
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has expired."""
+        return self.ends != 0 and self.ends <= now
+
+
+def validity_of(pem: bytes) -> Validity:
+    """Read the validity of the first certificate of a file."""
     found = _PEM.search(pem)
     if found is None:
-        return None
+        return Validity()
     try:
-        return _end(a2b_base64(found[1]))
+        return _validity(a2b_base64(found[1]))
     except (ValueError, IndexError):
-        return None
+        return Validity()
 
 
-def _end(der: bytes) -> float:
+def as_utc(seconds: float) -> str:
+    """Write a time that is given in seconds since 1970."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _validity(der: bytes) -> Validity:
     at, _ = _inside(der, 0, _SEQUENCE)
     at, _ = _inside(der, at, _SEQUENCE)
     if der[at] == _VERSION:
@@ -35,10 +55,16 @@ def _end(der: bytes) -> float:
     for _ in ("number", "algorithm", "issuer"):
         at = _after(der, at)
     at, _ = _inside(der, at, _SEQUENCE)
-    at = _after(der, at)
-    form = _FORMS.get(der[at], "")
-    begin, end = _inside(der, at, der[at])
-    return datetime.strptime(der[begin:end].decode("ascii"), form).replace(tzinfo=UTC).timestamp()
+    return Validity(begins=_time(der, at), ends=_time(der, _after(der, at)))
+
+
+def _time(der: bytes, at: int) -> float:
+    is_short = der[at] == _SHORT_TIME
+    begin, end = _inside(der, at, _SHORT_TIME if is_short else _TIME)
+    text = der[begin:end].decode("ascii")
+    if is_short:
+        text = ("19" if text >= _FIRST_OF_1900S else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
 
 def _inside(der: bytes, at: int, tag: int) -> tuple[int, int]:

@@ -39,9 +39,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start webhooks that end with the test."""
     started: list[Server] = []
 
-    def start_one(policies: Path, certificates: Path, *, workers: int = 1) -> Server:
+    def start_one(policies: Path, certificates: Path, *, workers: int = 1, checks_time: bool = True) -> Server:
         log = tmp_path / f"stderr-{len(started)}"
-        started.append(serving.start(policies, certificates, log, workers=workers))
+        started.append(serving.start(policies, certificates, log, workers=workers, checks_time=checks_time))
         return started[-1]
 
     yield start_one

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import ssl
 from collections.abc import Callable
@@ -193,6 +194,49 @@ def test_an_expired_certificate_is_told_over_a_connection_that_was_made_before(
         assert kept.allowed(review_of())
         volume.swap(files_of(authority))
         wait_for(lambda: kept.ask("GET", "/readyz") == (200, "ready\n"))
+
+
+def test_a_pair_that_is_not_valid_yet_is_served_when_it_becomes_valid(
+    tmp_path: Path, policies: Path, authority: CA, start: Start
+) -> None:
+    old, early = files_of(authority), files_of(authority, days_ago=-(300 + 8) / 86400)  # valid in eight seconds
+    volume = Volume(tmp_path / "secret", old)
+    server = start(policies, volume.directory)
+    volume.swap(early)
+    assert served(server) == old["tls.crt"]
+    assert re.search("older one is served: --cert .*: it is not valid before .* UTC: wait until then", ready(server))
+    wait_for(lambda: served(server) == early["tls.crt"], seconds=20)
+    assert ready(server) == "ready\n"
+    assert len(server.all_lines("new certificate ignored")) == 1
+    assert len(server.all_lines("new certificate in force")) == 1
+
+
+def test_a_pair_that_is_not_valid_yet_is_served_and_told_when_no_other_is_valid(
+    tmp_path: Path, policies: Path, authority: CA, start: Start
+) -> None:
+    volume = Volume(tmp_path / "secret", files_of(authority))
+    server = start(policies, volume.directory)
+    ending = files_of(authority, days_ago=30 - 8 / 86400)  # valid for eight seconds more
+    with server.caller() as kept:
+        volume.swap(ending)
+        assert served(server) == ending["tls.crt"]
+        volume.swap(files_of(authority, days_ago=-1))
+        assert served(server) == ending["tls.crt"]
+        told = "ready\nthe certificate that is served is not valid before "
+        wait_for(lambda: kept.ask("GET", "/readyz")[1].startswith(told), seconds=20)
+        assert kept.allowed(review_of())
+        volume.swap(files_of(authority))
+        wait_for(lambda: kept.ask("GET", "/readyz") == (200, "ready\n"))
+
+
+def test_a_start_with_a_pair_that_is_not_valid_yet_serves_and_tells_it(
+    tmp_path: Path, policies: Path, authority: CA, start: Start
+) -> None:
+    volume = Volume(tmp_path / "secret", files_of(authority, days_ago=-1))
+    server = start(policies, volume.directory, checks_time=False)
+    assert ready(server).startswith("ready\nthe certificate that is served is not valid before ")
+    volume.swap(files_of(authority))
+    wait_for(lambda: ready(server) == "ready\n")
 
 
 def test_a_broken_pair_is_reported_without_a_caller(

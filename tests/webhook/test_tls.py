@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from certs.issuer import issue_to_directory, new_ca
+from tests.webhook.serving import wait_for
 from webhook.tls import ServingCertificate
 
 
@@ -40,10 +41,10 @@ def test_a_pair_that_has_expired_replaces_none_that_is_valid_and_the_log_says_so
 ) -> None:
     issue(tmp_path, days_ago=0)
     certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
-    before, expires = certificate.newest(), certificate.expires
+    before, validity = certificate.newest(), certificate.validity
     issue(tmp_path, days_ago=31)
     assert certificate.newest() is before
-    assert certificate.expires == expires
+    assert certificate.validity == validity
     assert "tls.crt: it expired at " in str(certificate.newest_error)
     assert [record.message for record in caplog.records] == ["new certificate ignored"]
     issue(tmp_path, days_ago=1)
@@ -56,4 +57,36 @@ def test_a_pair_that_has_expired_replaces_one_that_has_too(tmp_path: Path) -> No
     certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
     before = certificate.newest()
     issue(tmp_path, days_ago=31)
+    assert certificate.newest() is not before
+
+
+def test_a_pair_that_is_not_valid_yet_is_taken_up_when_the_one_in_force_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    issue(tmp_path, days_ago=30 - 3 / 86400)  # valid for three seconds more
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before, validity = certificate.newest(), certificate.validity
+    issue(tmp_path, days_ago=-1)
+    assert certificate.newest() is before
+    assert certificate.newest() is before
+    assert certificate.validity == validity
+    assert "tls.crt: it is not valid before " in str(certificate.newest_error)
+    assert [record.message for record in caplog.records] == ["new certificate ignored"]
+    wait_for(lambda: certificate.newest() is not before)
+    assert certificate.newest_error is None
+
+
+def test_a_pair_that_has_expired_replaces_none_that_will_be_valid(tmp_path: Path) -> None:
+    issue(tmp_path, days_ago=-1)
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before = certificate.newest()
+    issue(tmp_path, days_ago=31)
+    assert certificate.newest() is before
+
+
+def test_a_pair_that_is_not_valid_yet_replaces_one_that_is_not_either(tmp_path: Path) -> None:
+    issue(tmp_path, days_ago=-2)
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before = certificate.newest()
+    issue(tmp_path, days_ago=-1)
     assert certificate.newest() is not before

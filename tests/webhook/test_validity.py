@@ -1,4 +1,4 @@
-"""Until when a certificate is valid, read from its own bytes."""
+"""From when until when a certificate is valid, read from its own bytes."""
 
 import random
 from datetime import UTC, datetime
@@ -10,10 +10,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from webhook.validity import ends_at
+from webhook.validity import Validity, validity_of
+
+BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def certificate(end: datetime, *, names: int = 1, key: object = None) -> bytes:
+def certificate(end: datetime, *, begin: datetime = BEGIN, names: int = 1, key: object = None) -> bytes:
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x" * 60)] * names)
     built = (
@@ -22,7 +24,7 @@ def certificate(end: datetime, *, names: int = 1, key: object = None) -> bytes:
         .issuer_name(subject)
         .public_key(key.public_key())  # type: ignore[attr-defined] # either kind of key has one
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_before(begin)
         .not_valid_after(end)
     )
     signed = built.sign(key, hashes.SHA256())  # type: ignore[arg-type] # likewise
@@ -40,14 +42,21 @@ def certificate(end: datetime, *, names: int = 1, key: object = None) -> bytes:
 )
 @pytest.mark.parametrize("names", [1, 10])
 def test_the_end_is_the_one_that_a_library_reads(end: datetime, names: int) -> None:
-    assert ends_at(certificate(end, names=names)) == end.timestamp()
+    assert validity_of(certificate(end, names=names)) == (BEGIN.timestamp(), end.timestamp())
+
+
+@pytest.mark.parametrize("year", [1950, 1969, 1999, 2000, 2049, 2050, 2068])
+def test_the_begin_is_the_one_that_a_library_reads(year: int) -> None:
+    begin, end = datetime(year, 2, 3, 4, 5, 6, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+    assert validity_of(certificate(end, begin=begin)) == (begin.timestamp(), end.timestamp())
 
 
 def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
     pem = (certificates / "tls.crt").read_bytes()
     other = certificate(datetime(2050, 1, 1, tzinfo=UTC), key=rsa.generate_private_key(65537, 2048))
-    expected = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
-    assert ends_at(b"some text\n" + pem + other) == expected
+    first = x509.load_pem_x509_certificate(pem)
+    expected = (first.not_valid_before_utc.timestamp(), first.not_valid_after_utc.timestamp())
+    assert validity_of(b"some text\n" + pem + other) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,8 +68,11 @@ def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
         b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----",
     ],
 )
-def test_what_is_no_certificate_has_no_end(pem: bytes) -> None:
-    assert ends_at(pem) is None
+def test_the_validity_of_what_is_no_certificate_is_not_known(pem: bytes) -> None:
+    unknown = validity_of(pem)
+    assert unknown == Validity()
+    assert not unknown.is_over(2e9)
+    assert not unknown.is_ahead(2e9)
 
 
 def test_no_damage_makes_it_fail() -> None:
@@ -70,5 +82,5 @@ def test_no_damage_makes_it_fail() -> None:
         damaged = bytearray(pem)
         for _ in range(3):
             damaged[chance.randrange(28, len(pem) - 26)] = chance.choice(b"ABCDwxyz0189+/=")
-        found = ends_at(bytes(damaged[: chance.randrange(60, len(pem))] + b"-----END CERTIFICATE-----"))
-        assert found is None or found < 2.6e11
+        found = validity_of(bytes(damaged[: chance.randrange(60, len(pem))] + b"-----END CERTIFICATE-----"))
+        assert max(found) < 2.6e11
