@@ -75,8 +75,9 @@ def test_a_plugin_that_is_replaced_harms_no_pod_and_serves_new_ones(
 def test_a_plugin_that_is_killed_starts_again_and_serves_new_pods(
     installed: Installation, place: Place, tenant: Object, node: Node
 ) -> None:
+    before = _restarts(installed)
     node.kill("gpu-share plugin")
-    eventually(lambda: any(_restarts(one) for one in installed.pods("plugin")), what="the plugin was started again")
+    eventually(lambda: _restarts(installed) > before, what="the plugin was started again")
     installed.wait_until_ready()
     assert is_unharmed(place, tenant)
     new_pods_get_shares(place)
@@ -86,8 +87,9 @@ def test_a_plugin_that_finds_its_file_lost_reads_in_the_kubelets_checkpoint_what
     installed: Installation, place: Place, tenant: Object, node: Node
 ) -> None:
     node.run("rm /host/run/gpu-share/vgpus.json")
+    before = _restarts(installed)
     node.kill("gpu-share plugin")
-    eventually(lambda: any(_restarts(one) for one in installed.pods("plugin")), what="the plugin was started again")
+    eventually(lambda: _restarts(installed) > before, what="the plugin was started again")
     eventually(lambda: "vgpus.json" in node.run("ls /host/run/gpu-share"), what="what is held is written again")
     installed.wait_until_ready(seconds=90)  # nothing would be free if it did not know on which GPU the pod is
     assert is_unharmed(place, tenant)
@@ -107,10 +109,11 @@ def test_a_plugin_registers_again_after_the_kubelet_restarted(
 def test_a_plugin_serves_again_after_the_kubelets_directory_was_removed(
     installed: Installation, kubelet: Kubelet, place: Place, tenant: Object, node: Node
 ) -> None:
+    before = _restarts(installed)
     node.run("rm -rf /host/var/lib/kubelet/device-plugins")
     kubelet.stop()
     kubelet.run()
-    eventually(lambda: any(_restarts(one) for one in installed.pods("plugin")), what="the plugin was started again")
+    eventually(lambda: _restarts(installed) > before, what="the plugin was started again")
     eventually(
         lambda: "gpu-share.dev_vgpu.sock" in node.run("ls /host/var/lib/kubelet/device-plugins"),
         what="the plugin serves in the kubelet's new directory",
@@ -134,5 +137,7 @@ def test_a_deployment_has_its_share_again_after_the_node_was_rebooted(
     new_pods_get_shares(place)
 
 
-def _restarts(on: Object) -> int:
-    return sum(one["restartCount"] for one in on["status"].get("containerStatuses", []))
+def _restarts(installed: Installation) -> int:
+    """Count how often containers of plugins were started again."""
+    states = (one for pod in installed.pods("plugin") for one in pod["status"].get("containerStatuses", []))
+    return sum(one["restartCount"] for one in states)
