@@ -189,7 +189,8 @@ class Daemon:
 
     def _may_serve(self) -> bool:
         """Whether it has a server, unless it hangs: what a kill has not ended is not saved by another look."""
-        return not self.hangs and any((*map(runs, self._serving), *(one.role == "server" for one in self._holders())))
+        has_server = any(map(runs, self._serving)) or any(one.role == "server" for one in self._holders())
+        return has_server and not self.hangs
 
     def _servers(self) -> dict[int, ServerState]:
         states = {}

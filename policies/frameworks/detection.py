@@ -214,7 +214,7 @@ def _is_named(before: str) -> bool:
     words = list(dropwhile(KEYWORDS.__contains__, words))
     if "=" in directory or ("#" in command and any(one.startswith("#") for one in words)):
         return True
-    if words[:1] == ["command"] and words[1:2] and words[1].startswith(_NAMING):
+    if len(words) > 1 and words[0] == "command" and words[1].startswith(_NAMING):
         return True
     return bool(words) and bool(tool(words[0])) and not runs_another(words)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import KINDS, UNREAD
@@ -15,11 +15,11 @@ FUNCTION_OF_BASH = "BASH_FUNC_"  # how a variable's name begins that bash takes 
 LONGEST_VALUE = 64  # characters in a text
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
-# What the kubelet or a shell would make something else of, or what ends a word in a text.
 # Programs that take words from a file or their input, or variables from a program: no inert words.
-_TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
+TAKING: Final = ("xargs", "doas", "env", "runuser", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
 _UNREAD = re.compile(rf"\A(?:(?>{UNREAD}[{KINDS}] ?))++")  # what a word begins with
+# What the kubelet or a shell would make something else of, or what ends a word in a text.
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -148,7 +148,7 @@ class SettingIndex:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
         if word in self.inert:
             return True
-        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word) or word.endswith(_TAKING):
+        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word) or word.endswith(TAKING):
             return False
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False

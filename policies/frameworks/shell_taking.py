@@ -9,7 +9,7 @@ from policies.frameworks.allowance import CHARACTERS_OF_STEP
 from policies.frameworks.command_line import SHELLS, unwrapped
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
-from policies.frameworks.settings import SettingIndex
+from policies.frameworks.settings import TAKING, SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
 from policies.frameworks.shell.reading import Reading
@@ -28,7 +28,7 @@ from policies.frameworks.taken_variables import (
 _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 # What reads options or a text out of the words behind it.
-_READING: Final = SHELLS | {"doas", "env", "runuser", "su", "sudo", "xargs"}
+_READING: Final = SHELLS.union(TAKING)
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others

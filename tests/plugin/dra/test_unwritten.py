@@ -6,6 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
+from plugin.dra.preparations import Preparations
 from plugin.errors import HandoverError, HoldingsError
 from plugin.simulated.dra_kubelet import PrepareError
 from tests.plugin.dra.node import DEVICES, DraNode, health, share
@@ -34,6 +35,15 @@ def cdi_directory_is_a_file(root: Path) -> Path:
 
 def mend(path: Path) -> None:
     path.rmdir() if path.is_dir() else path.unlink()
+
+
+def unspecified(directory: Path) -> Preparations:
+    """Prepare a claim whose specification cannot be written."""
+    on = made(directory)
+    cdi_directory_is_a_file(directory)
+    with pytest.raises(HandoverError, match="--cdi-dir"):
+        prepare(on, "u", device(100, "GPU-0"))
+    return on
 
 
 def tainted(node: DraNode) -> int:
@@ -93,10 +103,7 @@ def test_a_trial_leaves_nothing_and_holds_what_is_prepared(tmp_path: Path) -> No
 
 
 def test_nothing_is_tried_while_a_call_waits_for_its_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on, asked, goes_on = made(tmp_path), Event(), Event()
-    (tmp_path / "cdi").touch()
-    with pytest.raises(HandoverError, match="--cdi-dir"):
-        prepare(on, "u", device(100, "GPU-0"))
+    on, asked, goes_on = unspecified(tmp_path), Event(), Event()
     (tmp_path / "cdi").unlink()
 
     def write(*_: object) -> None:
@@ -115,11 +122,8 @@ def test_nothing_is_tried_while_a_call_waits_for_its_disk(tmp_path: Path, monkey
         call.join()
 
 
-def test_what_is_written_again_waits_for_a_directory_that_is_there_no_more(tmp_path: Path) -> None:
-    on = made(tmp_path)
-    (tmp_path / "cdi").touch()
-    with pytest.raises(HandoverError, match="--cdi-dir"):
-        prepare(on, "u", device(100, "GPU-0"))
+def test_a_cdi_directory_that_is_gone_can_be_written_to_since_it_is_made(tmp_path: Path) -> None:
+    on = unspecified(tmp_path)
     on.restore()
     assert SPECIFICATION in on.unwritten()
     (tmp_path / "cdi").unlink()
