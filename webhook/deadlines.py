@@ -1,7 +1,30 @@
 """How long a connection may be in one state."""
 
+import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+_MOST_SECONDS: Final = 1.0  # that count of a turn of the loop, which waits a quarter of that at most
+
+
+class LoopTime:
+    """
+    Seconds in which the loop has run, by a clock that it asks in every turn; most of a longer pause does not count.
+
+    While the process stands still, such as on a node that gives it no time, callers wait for it and not it for them.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._asked = clock()
+        self._seconds = 0.0
+
+    def __call__(self) -> float:
+        """Seconds until now."""
+        now = self._clock()
+        self._seconds += min(now - self._asked, _MOST_SECONDS)
+        self._asked = now
+        return self._seconds
 
 
 class Staying(Protocol):

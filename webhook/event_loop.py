@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
@@ -34,7 +33,7 @@ class EventLoop:
         answer: Callable[[Request], Answer],
         new_tls_context: Callable[[], ssl.SSLContext],
         most_connections: int,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self.answer = answer
         self.new_tls_context = new_tls_context

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gunicorn.workers.base import Worker as GunicornWorker
 
+from webhook.deadlines import LoopTime
 from webhook.event_loop import EventLoop
 from webhook.settings import ACCEPT_SHUTDOWN_SECONDS, IDLE_SHUTDOWN_SECONDS, SHUTDOWN_SECONDS
 
@@ -31,6 +32,7 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
             answer=self.wsgi,
             new_tls_context=self.app.certificate.newest,
             most_connections=self.cfg.worker_connections,
+            clock=LoopTime(),
         )
         loop.wake_by(self.PIPE[0])
         while self.alive and self.ppid == os.getppid():

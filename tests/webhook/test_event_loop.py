@@ -19,6 +19,7 @@ def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it() -> 
             answer=lambda _: plain("ok"),
             new_tls_context=lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
             most_connections=4,
+            clock=time.monotonic,
         )
         loop.stop_accepting()
         with socket.create_connection(kept.getsockname()):
@@ -49,7 +50,13 @@ def test_a_connection_has_one_turn_in_each_however_many_requests_it_has_sent(cer
     listener = socket.create_server(("127.0.0.1", 0))
     address, is_over = listener.getsockname(), threading.Event()
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    loop = EventLoop([listener], answer=answer, new_tls_context=certificate.newest, most_connections=4)
+    loop = EventLoop(
+        [listener],
+        answer=answer,
+        new_tls_context=certificate.newest,
+        most_connections=4,
+        clock=time.monotonic,
+    )
     caller = threading.Thread(target=flood)
     caller.start()
     try:

@@ -1,12 +1,16 @@
 import contextlib
+import os
 import select
+import signal
 import socket
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.webhook.serving import Server, review_of
+from webhook.settings import HANDSHAKE_SECONDS
 
 CLIENT_HELLO_BEGINS = bytes.fromhex("16030102000100")
 HEAD_BEGINS = b"POST /mutate HTTP/1.1\r\nHost: localhost\r\n"
@@ -76,3 +80,21 @@ def test_500_connections_that_stall_cost_others_nothing_and_are_ended_while_idle
         assert idle.allowed(review_of())
         assert idle.connection.sock is kept
     assert not [line for line in server.all_lines() if line["level"] == "error"]
+
+
+def test_a_handshake_goes_on_after_the_process_stood_still_for_longer_than_one_may_take(
+    policies: Path, certificates: Path, start: Callable[..., Server]
+) -> None:
+    server = start(policies, certificates)
+    (worker,) = server.workers
+    with server.tcp() as begun, server.caller() as caller, ThreadPoolExecutor(1) as pool:
+        assert caller.allowed(review_of())  # so the connection before it was accepted, too
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            shaken = pool.submit(server.context().wrap_socket, begun, server_hostname="localhost")
+            time.sleep(HANDSHAKE_SECONDS + 0.5)
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        with shaken.result() as secured:
+            secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert secured.recv(4096).startswith(b"HTTP/1.1 200")
