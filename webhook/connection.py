@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.deadlines import Deadline
+    from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,7 @@ class Loop(Protocol):
     drains: "Deadline[Connection]"
     held_bytes: int  # of all bodies that are not complete, and all answers that are not taken
     is_ending: bool  # no connection gets a second answer
-
-    def new_tls_context(self) -> ssl.SSLContext:
-        """Give the context of a handshake that begins now."""
+    certificate: "ServingCertificate"
 
     def answer(self, request: Request) -> Answer:
         """Answer a request."""
@@ -126,7 +125,7 @@ class Connection:
         self._socket.close()
 
     def _begin(self) -> None:
-        if not self._socket.begin(self._loop.new_tls_context):
+        if not self._socket.begin(self._loop.certificate.newest):
             self.close()
             return
         self._step = Connection._shake_hands
@@ -140,6 +139,7 @@ class Connection:
         except ssl.SSLError as error:
             # The API server with a caBundle that does not fit is seen here and nowhere else.
             log.warning("handshake failed", extra={"reason": error.reason})
+            self._loop.certificate.was_rejected(self._socket.context, error.reason)
             raise
         self._await_request()
         self._receive()

@@ -5,7 +5,6 @@ import logging
 import os
 import select
 import socket
-import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
@@ -16,6 +15,7 @@ from webhook.deadlines import Deadline, leave
 from webhook.http1 import Answer, Request
 from webhook.listener import widen
 from webhook.settings import HANDSHAKE_SECONDS, HURRY_SECONDS, IDLE_SECONDS, REQUEST_SECONDS, WIDE_CONNECTIONS
+from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ class EventLoop:
         listeners: Iterable[socket.socket],
         *,
         answer: Callable[[Request], Answer],
-        new_tls_context: Callable[[], ssl.SSLContext],
+        certificate: ServingCertificate,
         most_connections: int,
         clock: Callable[[], float],
     ) -> None:
         self.answer = answer
-        self.new_tls_context = new_tls_context
+        self.certificate = certificate
         self.handshakes: Deadline[Connection] = Deadline(HANDSHAKE_SECONDS, clock)
         self.idle: Deadline[Connection] = Deadline(IDLE_SECONDS, clock)
         self.requests: Deadline[Connection] = Deadline(REQUEST_SECONDS, clock)

@@ -62,6 +62,11 @@ class SecuredSocket:
         return True
 
     @property
+    def context(self) -> ssl.SSLContext:
+        """That TLS began with."""
+        return self._tls.context
+
+    @property
     def has_more(self) -> bool:
         """Whether something may be here that epoll does not tell of."""
         return bool(self._incoming.pending or self._tls.pending())

@@ -72,10 +72,10 @@ class GunicornLog(Logger):  # type: ignore[misc] # gunicorn is published without
 
 
 class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without types
-    """The process that starts workers; each begins with the policies that this one has."""
+    """The process that starts workers; each begins with the policies and the certificate that this one has."""
 
     def manage_workers(self) -> None:
-        """Look for new policies, about once a second, so that a later worker knows which were the last good ones."""
+        """Look for new files, about once a second, so that a later worker knows which were the last good ones."""
         self.app.refresh()
         super().manage_workers()
 
@@ -123,15 +123,16 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         Master(self).run()
 
     def refresh(self) -> None:
-        """Put new policies in force in this process; the workers do so themselves, and log it."""
+        """Put new files in force in this process, for later workers; those that run do so themselves, and log it."""
         if time.monotonic() < self._next_look:
             return
         before, began = self._store.troubles, time.thread_time()
         has_changed = False
         try:
+            self.certificate.refresh(is_logged=False)
             has_changed = self._store.refresh() or self._store.troubles is not before
         except Exception:  # whatever it was, the next look may find the files in order
-            log.exception("looking for new policies failed")
+            log.exception("looking for new files failed")
         # A little less than the second after which the master comes again.
         self._next_look = time.monotonic() + 0.9 * pause_seconds(time.thread_time() - began, has_changed=has_changed)
 

@@ -6,6 +6,7 @@ import time
 from math import inf
 from pathlib import Path
 from threading import Lock
+from typing import Final, NamedTuple
 
 from program.files import read_file
 from webhook.validity import Validity, as_utc, validity_of
@@ -16,6 +17,16 @@ _LARGEST_BYTES = 1024 * 1024  # a Secret, with all its files, is at most this
 
 _State = tuple[tuple[int, int, int], ...]
 
+# Alerts by which a caller says that it does not trust the certificate; those of Go's are the first.
+_REJECTIONS: Final = frozenset(
+    {
+        "SSLV3_ALERT_BAD_CERTIFICATE",
+        "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+        "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+        "TLSV1_ALERT_UNKNOWN_CA",
+    }
+)
+
 
 class CertificateError(Exception):
     """A certificate and key that cannot be served: one line that names the file and what to do."""
@@ -23,6 +34,14 @@ class CertificateError(Exception):
 
 class UnreadableError(CertificateError):
     """A file that could not be read, such as for want of descriptors."""
+
+
+class _Pair(NamedTuple):
+    """A certificate and its key, ready to be served."""
+
+    context: ssl.SSLContext
+    validity: Validity
+    fault: CertificateError | None = None  # for which another one is preferred
 
 
 class ServingCertificate:
@@ -42,66 +61,90 @@ class ServingCertificate:
         self._lock = Lock()  # who serves and who watches both look: neither takes the old pair while the other reads
         self._again = inf  # when the same files are to be looked at again, in seconds since 1970
         self._seen = self._state()
-        self._context = _context(certificate, key)
-        self.validity = self._validity()
+        self._pair = self._read()
+        self._other: _Pair | None = None  # which is as good, but for its time by our clock
         self.newest_error: CertificateError | None = None
 
-    def refresh(self) -> bool:
+    @property
+    def validity(self) -> Validity:
+        """Of the pair in force."""
+        return self._pair.validity
+
+    def refresh(self, *, is_logged: bool = True) -> bool:
         """
-        Look at the files, and say whether a new pair is in force.
+        Look at the files, and say whether a new pair is in force, in the log as well if *is_logged*.
 
         Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is asked at every
         handshake. A pair that is not good, or has expired while that in force has not, is left alone until it changes
         again; one that cannot be read is tried again. One that is not valid yet waits while that in force is valid.
         """
         with self._lock:
-            return self._refreshed()
+            return self._refreshed(is_logged=is_logged)
 
-    def _refreshed(self) -> bool:
+    def newest(self) -> ssl.SSLContext:
+        """Context for a handshake that begins now."""
+        self.refresh()
+        return self._pair.context
+
+    def was_rejected(self, context: ssl.SSLContext, reason: str) -> None:
+        """
+        Serve the pair that waits for its time, if the *reason* why a handshake failed is a caller's alert on the other.
+
+        Whether the issuer's clock is ahead or this one is behind, and the old pair out of trust, only callers know. If
+        they reject that pair as well, the other one serves again.
+        """
+        with self._lock:
+            if reason not in _REJECTIONS or context is not self._pair.context or self._other is None:
+                return
+            self._pair, self._other = self._other, self._pair
+            self.newest_error = self._other.fault
+        begins = as_utc(self.validity.begins)
+        log.warning("certificate rejected, the other one in force", extra={"reason": reason, "begins": begins})
+
+    def _refreshed(self, *, is_logged: bool) -> bool:
         state = self._state()
         if state == self._seen and time.time() < self._again:
             return False
         # Looked at before it is read: what changes in between is read again at the next look.
-        self._seen, self._again = state, inf
+        self._seen, self._again, self._other = state, inf, None
         try:
-            context, validity = self._newer()
+            newest = self._read()
+            self._prefer(newest)
         except CertificateError as error:
-            if str(error) != str(self.newest_error):
+            if is_logged and str(error) != str(self.newest_error):
                 log.warning("new certificate ignored", extra={"error": str(error)})
             self.newest_error = error
             if isinstance(error, UnreadableError):
                 self._seen = None  # it may be readable at the next look, and nothing of it different
             return False
-        self._context, self.validity, self.newest_error = context, validity, None
-        log.info("new certificate in force", extra={"certificate": str(self._certificate)})
+        self._pair, self.newest_error = newest, None
+        if is_logged:
+            log.info("new certificate in force", extra={"certificate": str(self._certificate)})
         return True
 
-    def _newer(self) -> tuple[ssl.SSLContext, Validity]:
-        context, validity, now = _context(self._certificate, self._key), self._validity(), time.time()
-        if self.validity.is_over(now):
-            return context, validity
-        if validity.is_over(now):
+    def _prefer(self, newest: _Pair) -> None:
+        """Raise why the pair in force is preferred, if it is."""
+        old, new, now = self.validity, newest.validity, time.time()
+        if old.is_over(now):
+            return
+        if new.is_over(now):
             raise CertificateError(
-                f"--cert {self._certificate}: it expired at {as_utc(validity.ends)}: give one that is valid"
+                f"--cert {self._certificate}: it expired at {as_utc(new.ends)}: give one that is valid"
             )
-        if validity.is_ahead(now) and not self.validity.is_ahead(now):
-            self._again = min(validity.begins, self.validity.ends or inf)
-            raise CertificateError(
-                f"--cert {self._certificate}: it is not valid before {as_utc(validity.begins)}: "
-                "wait until then, or give one that is valid"
+        if new.is_ahead(now) and not old.is_ahead(now):
+            fault = CertificateError(
+                f"--cert {self._certificate}: it is not valid before {as_utc(new.begins)} by the clock of this node: "
+                "wait until then, give one that is valid, or correct the clock"
             )
-        return context, validity
+            self._again, self._other = min(new.begins, old.ends or inf), newest._replace(fault=fault)
+            raise fault
 
-    def newest(self) -> ssl.SSLContext:
-        """Context for a handshake that begins now."""
-        self.refresh()
-        return self._context
-
-    def _validity(self) -> Validity:
+    def _read(self) -> _Pair:
+        context = _context(self._certificate, self._key)
         try:
-            return validity_of(read_file(self._certificate, most_bytes=_LARGEST_BYTES))
+            return _Pair(context, validity_of(read_file(self._certificate, most_bytes=_LARGEST_BYTES)))
         except OSError:
-            return Validity()
+            return _Pair(context, Validity())
 
     def _state(self) -> _State | None:
         try:

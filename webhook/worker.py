@@ -30,7 +30,7 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
         loop = EventLoop(
             [one.sock for one in self.sockets],
             answer=self.wsgi,
-            new_tls_context=self.app.certificate.newest,
+            certificate=self.app.certificate,
             most_connections=self.cfg.worker_connections,
             clock=LoopTime(),
         )

@@ -74,7 +74,7 @@ def served(certificates: Path) -> Iterator[Served]:
         loop = EventLoop(
             [listener],
             answer=answer,
-            new_tls_context=certificate.newest,
+            certificate=certificate,
             most_connections=4,
             clock=lambda: made.seconds,
         )

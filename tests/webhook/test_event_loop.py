@@ -11,13 +11,13 @@ from webhook.http1 import Answer, Request, plain
 from webhook.tls import ServingCertificate
 
 
-def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it() -> None:
+def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it(certificates: Path) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     with listener.dup() as kept:  # as the master does, while it replaces its workers
         loop = EventLoop(
             [listener],
             answer=lambda _: plain("ok"),
-            new_tls_context=lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+            certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
             most_connections=4,
             clock=time.monotonic,
         )
@@ -53,7 +53,7 @@ def test_a_connection_has_one_turn_in_each_however_many_requests_it_has_sent(cer
     loop = EventLoop(
         [listener],
         answer=answer,
-        new_tls_context=certificate.newest,
+        certificate=certificate,
         most_connections=4,
         clock=time.monotonic,
     )

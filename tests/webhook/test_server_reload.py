@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import ssl
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -204,7 +205,9 @@ def test_a_pair_that_is_not_valid_yet_is_served_when_it_becomes_valid(
     server = start(policies, volume.directory)
     volume.swap(early)
     assert served(server) == old["tls.crt"]
-    assert re.search("older one is served: --cert .*: it is not valid before .* UTC: wait until then", ready(server))
+    assert re.search(
+        "older one is served: --cert .*: it is not valid before .* UTC by the clock of this node: wait", ready(server)
+    )
     wait_for(lambda: served(server) == early["tls.crt"], seconds=20)
     assert ready(server) == "ready\n"
     assert len(server.all_lines("new certificate ignored")) == 1
@@ -237,6 +240,20 @@ def test_a_start_with_a_pair_that_is_not_valid_yet_serves_and_tells_it(
     assert ready(server).startswith("ready\nthe certificate that is served is not valid before ")
     volume.swap(files_of(authority))
     wait_for(lambda: ready(server) == "ready\n")
+
+
+def test_a_worker_that_replaces_a_killed_one_begins_with_the_newest_good_pair(
+    tmp_path: Path, policies: Path, authority: CA, start: Start
+) -> None:
+    volume = Volume(tmp_path / "secret", files_of(authority))
+    server = start(policies, volume.directory)
+    newest = files_of(authority)
+    volume.swap(newest)
+    wait_for(lambda: server.lines("new certificate in force"), seconds=3)
+    time.sleep(1.5)  # the process that starts workers looks once a second
+    volume.swap(newest | {"tls.key": b"nothing"})
+    os.kill(server.workers[0], signal.SIGKILL)
+    assert served(server) == newest["tls.crt"]
 
 
 def test_a_broken_pair_is_reported_without_a_caller(
