@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -18,6 +18,15 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 
 from certs.issuer import CA
 from program.certificates import first_certificate, read_certificates
+
+# What cryptography raises where fields of a certificate are not of their types, or of kinds that it does not know.
+_MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
 
 
 def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:
@@ -49,7 +58,7 @@ def read_ca(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> CA | No
     ca = CA(certificate=certificates[0], key=key)
     try:
         trial = ca.issue(("trial",), now=now)
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+    except _MALFORMED:
         return None
     fault = _fault_to_clients(trial.certificate_pem, trial.key_pem, trusted=certificates[:1], name="trial", now=now)
     return None if fault else ca
@@ -130,7 +139,7 @@ def dns_names(certificate: x509.Certificate) -> frozenset[str]:
     """Return the DNS names that *certificate* is for."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+    except _MALFORMED:
         return frozenset()
     return frozenset(names.get_values_for_type(x509.DNSName))
 

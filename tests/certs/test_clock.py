@@ -40,7 +40,16 @@ def test_a_difference_that_certificates_allow_for_holds_nothing_up(
     assert {CA_SECRET, SERVING_SECRET} <= server.objects.keys()
 
 
-@pytest.mark.parametrize("date", ["", "soon", "Fri, 01 May 2020 12:00:00 -0000"])
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "soon",
+        "Fri, 01 May 2020 12:00:00 -0000",
+        "Fri, 01 May 99999999999 12:00:00 GMT",
+        "Fri, 01 May 2026 12:00:00 +99999999999",
+    ],
+)
 def test_an_api_server_that_does_not_say_the_time_is_believed_to_have_ours(
     server: SimulatedApiServer, cluster: Cluster, date: str
 ) -> None:

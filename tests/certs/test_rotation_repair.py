@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.issuer import CA, new_ca
@@ -22,6 +24,10 @@ from tests.certs.rotation_states import (
     serving,
     trusted_cas,
 )
+
+# Names of kinds that cryptography does not know, in extensions that it reads.
+EDI_PARTY_NAME = bytes.fromhex("3008a506a1040c026162")
+X400_ADDRESS = bytes.fromhex("3004a3020500")
 
 
 def test_a_lost_ca_is_replaced_in_overlap_and_a_valid_certificate_stays(installed: State) -> None:
@@ -47,8 +53,19 @@ def other(_: State) -> CA:
         lambda state: {"ca.crt": serving(state), "ca.key": state.serving["tls.key"]},
         lambda _: ca_files(new_ca(now=NOW - timedelta(days=366))),
         lambda _: ca_files(new_ca(now=NOW + timedelta(days=2))),
+        lambda _: ca_files(odd_ca("2.5.29.17", EDI_PARTY_NAME)),
+        lambda _: ca_files(odd_ca("2.5.29.18", X400_ADDRESS)),
     ],
-    ids=["key of another", "no key", "garbage", "no CA but a serving pair", "expired", "not yet valid"],
+    ids=[
+        "key of another",
+        "no key",
+        "garbage",
+        "no CA but a serving pair",
+        "expired",
+        "not yet valid",
+        "for a name in EDI",
+        "of an issuer with an X.400 address",
+    ],
 )
 def test_a_ca_that_cannot_issue_is_replaced(installed: State, entries: Callable[[State], dict[str, bytes]]) -> None:
     state = replace(installed, ca={**installed.ca, **entries(installed)})
@@ -57,6 +74,19 @@ def test_a_ca_that_cannot_issue_is_replaced(installed: State, entries: Callable[
     assert serving(state) == serving(installed)
     assert installed.bundle is not None
     assert installed.bundle in (state.bundle or b"")
+
+
+def odd_ca(extension: str, value: bytes) -> CA:
+    """A CA that would be good, but for an extension that cryptography does not read."""
+    good = new_ca(now=NOW)
+    one = good.certificate
+    builder = x509.CertificateBuilder(
+        one.issuer, one.subject, one.public_key(), one.serial_number, one.not_valid_before_utc, one.not_valid_after_utc
+    )
+    for kept in one.extensions:
+        builder = builder.add_extension(kept.value, kept.critical)
+    odd = x509.UnrecognizedExtension(x509.ObjectIdentifier(extension), value)
+    return CA(certificate=builder.add_extension(odd, critical=False).sign(good.key, hashes.SHA256()), key=good.key)
 
 
 def ca_files(ca: CA) -> dict[str, bytes]:
