@@ -84,8 +84,8 @@ _OPERANDS = frozenset({"argoexec", "chroot", "flock", "gosu", "su", "su-exec"})
 _TEXT_OPTIONS = {  # what follows is a text for a shell, or one that is split into words
     "env": ("-S", "--split-string"),
     "flock": ("-c", "--c"),
-    "runuser": ("-c", "--c"),
-    "su": ("-c", "--c"),
+    "runuser": ("-c", "--c", "--se"),
+    "su": ("-c", "--c", "--se"),
 }
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)

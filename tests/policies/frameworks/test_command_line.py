@@ -68,6 +68,7 @@ def test_the_program_is_found_behind_its_wrappers(words: str) -> None:
         "fish -c x",
         "su app -c x",
         "runuser -l -c x app",
+        "su app --session-command=x",
         "env -S x",
     ],
 )
