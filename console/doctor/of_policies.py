@@ -17,7 +17,7 @@ from console.doctor.verdict import (
     warn,
 )
 from console.seen import OUR_PODS, STATES
-from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
+from policies.contract import NAMESPACE, POD_SECURITY_LABEL, RESTRICTED_LEVELS
 
 
 def valid(on: Installation) -> Verdict:
@@ -64,7 +64,13 @@ def same(on: Installation) -> Verdict:
 
 
 def pod_security(on: Installation) -> Verdict:
-    """See that no namespace's Pod Security denies what its policy attaches in pods."""
+    """See that Pod Security denies neither what policies attach in pods, nor the pods of gpu-share itself."""
+    ours = (on.namespaces or {}).get(NAMESPACE)
+    if ours is not None and (level := ours.labels.get(POD_SECURITY_LABEL)) in RESTRICTED_LEVELS:
+        return fail(
+            f"the namespace {NAMESPACE} enforces {level}, so no plugin and no MPS can be created in it any more",
+            hint=f"kubectl label --overwrite namespace {NAMESPACE} {POD_SECURITY_LABEL}=privileged",
+        )
     policies = policies_of(on, "namespaces")
     if isinstance(policies, Verdict):
         return policies

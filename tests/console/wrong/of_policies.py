@@ -84,4 +84,10 @@ WRONG: list[Wrong] = [
             **policies(a="mps: {attach: pod}\n"),
         ),
     ),
+    (
+        "pod-security",
+        "failure",
+        "the namespace gpu-share enforces baseline, so no plugin and no MPS can be created",
+        lambda: installation(**namespace("gpu-share", labels={"pod-security.kubernetes.io/enforce": "baseline"})),
+    ),
 ]
