@@ -19,7 +19,7 @@ from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 
 _FIX = "Lower it to the share"
-_FIXES = {"bytes": "Write a percentage within the share"}
+_FIXES = {"bytes": "Write a percentage within the share", "unread": "Write it out, within the share"}
 _OR_REMOVE_IT = ", or remove it and it is set for you"  # not in the text of a shell, to which nothing is added
 _WHY = {
     "above": "more than the share",
@@ -82,7 +82,7 @@ class MemoryCheck:
             fix = "Write it out, or as --option=$(NAME) where it is another option's"
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
-            done = "replaced by the share" if one.verdict in ("bytes", "unexpanded") else "lowered"
+            done = "lowered" if one.verdict in ("above", "boundless") else "replaced by the share"
             text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: {done}"
             self._found.change(None if one.name in lowered else text)
             lowered.add(one.name)

@@ -82,6 +82,16 @@ def test_a_reference_that_the_kubelet_leaves_as_it_is_is_called_one(name: str, v
     assert said in granted(on, by).warnings
 
 
+def test_what_cannot_be_read_may_have_been_less_and_is_replaced_or_to_be_written_out() -> None:
+    of_map = {"name": LIMIT, "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
+    on = pod("0.2", container(env=[of_map]))
+    assert granted(on, MPS).warnings == (
+        f'"main": {LIMIT} was a reference, which cannot be read: replaced by the share',
+    )
+    message = denied(on, policies("frameworks: {onConflict: deny}")).message
+    assert message.endswith("Write it out, within the share, or remove it and it is set for you.")
+
+
 def test_a_denial_names_the_framework_that_runs_and_another_as_an_example() -> None:
     of_another = denied(with_variable("TF_GPU_ALLOCATOR", "cuda_malloc_async", image="tensorflow/tensorflow"), SLICED)
     assert "with which a framework such as tensorflow-serving takes memory" in of_another.message
