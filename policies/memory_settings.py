@@ -25,6 +25,7 @@ _WHY = {
     "above": "more than the share",
     "boundless": "which some frameworks take for no limit",
     "unread": "which cannot be read",
+    "any": "which cannot be read",
     "bytes": "a number of bytes, which cannot be compared with a share of a GPU that is not known yet",
     "unexpanded": "which the kubelet does not expand there",
 }
@@ -62,6 +63,8 @@ class MemoryCheck:
                 self._check_missed(slot, what, one, budget)
             elif one.verdict == "replaced":
                 self._check_missed(slot, f"{one.name} is set to {one.value}, without the share", one, budget)
+            elif one.verdict == "any":
+                self._warn_of(slot, one, budget)
             elif one.verdict != "within":
                 self._check_value(slot, one, budget, lowered)
         if wish.name is not None and wish.adds and wish.name not in self._catalogue.frameworks:
@@ -88,7 +91,12 @@ class MemoryCheck:
             lowered.add(one.name)
         elif not (is_unread or (one.verdict == "bytes" and budget.is_held)):
             self._deny(f"{sets}, where it cannot be lowered", lower_it)
-        elif budget.share < MILLI_PER_GPU:
+        else:
+            self._warn_of(slot, one, budget)
+
+    def _warn_of(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
+        """Say what stays although it may be too much; where all of the GPU is the container's, nothing is."""
+        if budget.share < MILLI_PER_GPU:
             it_is = f"{one.name} {'is' if one.is_certain else 'may be'} {one.value}"
             limits = "MPS limits it" if budget.is_held else "nothing else limits its memory"
             self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; {limits}")

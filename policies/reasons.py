@@ -79,6 +79,8 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     yield f"Framework: {entry.name}. {entry.note}".rstrip()
     if advice.kept:
         yield f"Its own {', '.join(advice.kept)} is within the share and stays."
+    elif advice.unread:
+        yield f"Its own {', '.join(advice.unread)} cannot be read, and stays: it is a part of what the container has."
     elif entry.memory is None:
         yield "It needs no memory setting."
     elif grant.strategy == PARTITION:

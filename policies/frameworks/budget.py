@@ -41,7 +41,7 @@ class Wanted:
         """Do the arithmetic once."""
         self.memory = memory
         self._budget = budget
-        follows_limit = memory.of == "free" and budget.strategy == MPS
+        follows_limit = self._follows_limit = memory.of == "free" and budget.strategy == MPS
         part = MILLI_PER_GPU if memory.of == "total" else _milli_of_free(memory)
         # Under MPS the free memory is the share itself: taking the share of it would take it twice.
         self._allowed = MILLI_PER_GPU if follows_limit else budget.share
@@ -80,6 +80,17 @@ class Wanted:
         if not self._least:
             return "within"
         return "bytes" if number.strip("0") else "boundless"
+
+    def verdict_of_unread(self, *, is_told: bool) -> Literal["unread", "any"]:
+        """
+        Judge what admission cannot tell: of what is all the container's, nothing is too much.
+
+        *is_told*: it is what the device plugin tells the container.
+        """
+        if self._budget.share >= MILLI_PER_GPU:
+            return "any"
+        # What is told is a part of the whole GPU: of the free memory it would be taken twice.
+        return "any" if self._follows_limit and not is_told else "unread"
 
     def takes_all(self, spelling: Spelling, number: str | None) -> bool:
         """

@@ -14,12 +14,14 @@ from policies.frameworks.framework import Framework, Spelling
 from policies.frameworks.settings import Option, Setting
 
 # within: at most the share. above: more, or no number. boundless: so little that frameworks take it for no limit.
-# unread: admission cannot tell. bytes: it cannot be compared with a part of a GPU that is not known yet.
+# unread: admission cannot tell. any: nor can it, and whatever it is, the framework takes no more than its share.
+# bytes: it cannot be compared with a part of a GPU that is not known yet.
 # unexpanded: a reference that the kubelet leaves as it is.
 # overriding: with it the framework takes memory without regard to its share.
 # taken: a variable of the container that the command line keeps from the program, by the value.
 # replaced: one of several settings that the command line sets to others alone.
-Verdict = Judged | Literal["unread", "overriding", "taken", "replaced"]
+Verdict = Judged | Literal["unread", "any", "overriding", "taken", "replaced"]
+KEPT: Final = frozenset({"within", "any"})
 MISSED: Final = frozenset({"taken", "replaced"})  # what the program does not get
 LOWERED: Final = frozenset({"above", "boundless", "unexpanded", "unread"})  # where it can be
 
@@ -131,7 +133,7 @@ class Judge:
         """Judge the *number* in a value."""
         wanted = self.wanted(framework)
         if UNREAD in number:
-            return "within" if number == TOLD and wanted.may_be_told(spelling) else "unread"
+            return "within" if number == TOLD and wanted.may_be_told(spelling) else self.unread(framework, number)
         return wanted.verdict(spelling, number)
 
     def verdict_of_all(self, framework: Framework, spelling: Spelling, value: str) -> Verdict:
@@ -139,7 +141,13 @@ class Judge:
         number = number_in(spelling, value)
         if number is not None:
             return self.verdict(framework, spelling, number)
-        return "unread" if UNREAD in value else self.wanted(framework).verdict_of_other(spelling, value)
+        if UNREAD in value:
+            return self.unread(framework, value)
+        return self.wanted(framework).verdict_of_other(spelling, value)
+
+    def unread(self, framework: Framework, value: str) -> Verdict:
+        """Judge a *value* that cannot be read, or not all of it."""
+        return self.wanted(framework).verdict_of_unread(is_told=value == TOLD)
 
     def takes_all(self, framework: Framework, spelling: Spelling, number: str) -> bool:
         """Whether the *number* in a value is all of the share, and the framework does not start with that."""
@@ -147,7 +155,7 @@ class Judge:
 
     def keeps(self, verdict: Verdict) -> bool:
         """Whether a value stays as it is: bytes do where something else holds the container to its share."""
-        return verdict == "within" or (verdict == "bytes" and self._budget.is_held)
+        return verdict in KEPT or (verdict == "bytes" and self._budget.is_held)
 
 
 def _is_computed(value: str) -> bool:

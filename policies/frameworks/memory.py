@@ -13,7 +13,7 @@ from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
-from policies.frameworks.judge import MISSED, Judge, OwnValue
+from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
@@ -34,7 +34,15 @@ class Advice(msgspec.Struct, frozen=True, gc=False):
     @property
     def kept(self) -> list[str]:
         """The user's own settings that are within the share, each once."""
-        return list(dict.fromkeys(one.name for one in self.own if one.verdict == "within"))
+        return self._names("within")
+
+    @property
+    def unread(self) -> list[str]:
+        """The user's own settings that admission cannot read, and that stay whatever they are, each once."""
+        return self._names("any")
+
+    def _names(self, verdict: Verdict) -> list[str]:
+        return list(dict.fromkeys(one.name for one in self.own if one.verdict == verdict))
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False):

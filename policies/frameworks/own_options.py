@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
-from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
+from policies.frameworks.judge import KEPT, Judge, OwnValue, Verdict, number_in, shown
 from policies.frameworks.settings import Option, SettingIndex
 
 Place = TypeVar("Place")
@@ -19,14 +19,14 @@ def options_of(name: str, value: str, index: SettingIndex, judge: Judge) -> list
 
 
 def strictest(found: Iterable[tuple[Place, OwnValue | None]]) -> tuple[Place, OwnValue] | None:
-    """Give the first of what one name may set that is not within the share, else the first; None if there is none."""
-    within: tuple[Place, OwnValue] | None = None
+    """Give the first of what one name may set that does not stay, else the first; None if there is none."""
+    kept: tuple[Place, OwnValue] | None = None
     for place, one in found:
-        if one is not None and one.verdict != "within":
+        if one is not None and one.verdict not in KEPT:
             return place, one
-        if one is not None and within is None:
-            within = place, one
-    return within
+        if one is not None and kept is None:
+            kept = place, one
+    return kept
 
 
 def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue | None:

@@ -175,7 +175,7 @@ class Texts:
             return
         if UNREAD in first or (is_longer and behind.text.find(UNREAD, behind.begin, behind.end) >= 0):
             found = list(self._judged(name, UNREAD if is_longer else first))
-            if any(one.verdict == "unread" for one in found):
+            if any(one.verdict in ("unread", "any") for one in found):
                 yield from found
                 return
         for begin, pattern in members.items():

@@ -61,7 +61,8 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
     judge.count()
     settings = index.variables[name]
     if len(value) > LONGEST_LOWERED:
-        yield Assigned(OwnValue("unread", name, shown(value), settings[0].framework))
+        if long := strictest((one, _unread(one, value, judge)) for one in settings):
+            yield Assigned(long[1])
         return
     spelled = [one for one in settings if isinstance(one.written, Spelling)]
     yield from _in_lists([one for one in spelled if one.written.separator], value, judge)
@@ -77,14 +78,18 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
 def _in_lists(settings: list[Setting], value: str, judge: Judge) -> list[Assigned]:
     """Judge a variable of several settings by all that may stand in it; each is lowered in what the others leave."""
     if not _is_read(settings, value, judge):  # it may hold whatever stands between them, and another of them
-        of_all = ((one.framework, one.written.name) for one in settings)
-        return [Assigned(OwnValue("unread", name, shown(value), one, fix=_FIX)) for one, name in of_all]
+        return [Assigned(_unread(one, value, judge, fix=_FIX)) for one in settings]
     found: list[Assigned] = []
     for setting in settings:
         more = list(_in_list(setting, value, judge))
         value = next((one.lowered for one in more if one.lowered is not None), value)
         found += more
     return [one if one.lowered is None else Assigned(one.found, value) for one in found]
+
+
+def _unread(setting: Setting, value: str, judge: Judge, *, fix: str = "") -> OwnValue:
+    verdict = judge.unread(setting.framework, value)
+    return OwnValue(verdict, setting.written.name, shown(value), setting.framework, fix=fix)
 
 
 def _is_read(settings: list[Setting], value: str, judge: Judge) -> bool:
