@@ -16,11 +16,11 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from certs.clock import time_of
 from certs.errors import ClusterError, ConflictError, NotFoundError
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
+from program.http_date import time_of
 
 T = TypeVar("T")
 
