@@ -16,6 +16,7 @@ from kubernetes.client.rest import RESTResponse
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from console.clock import ServerClock
 from console.no_answer import message_of, short
 from console.objects import Page
 from console.words import Shown, as_shown
@@ -37,6 +38,7 @@ _MUCH_BYTES: Final = 1024 * 1024  # of one answer: if no more comes in time, les
 _LESS: Final = 8  # times less in the next answer where one is too large
 TOO_MANY_REQUESTS: Final = 429
 _OK: Final = 200
+_PROXY: Final = "/proxy/"  # in paths to what a node or a pod answers, by its own clock
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
     403: "ask for the right",
@@ -80,6 +82,7 @@ class ApiServer:
         settings.connection_pool_maxsize = MOST_CONNECTIONS
         self._client = api_client(settings, login)
         self._login = login
+        self.clock = ServerClock()
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context
@@ -109,7 +112,7 @@ class ApiServer:
         """
         answer, content = self._ask("GET", path, query, {"Accept": "*/*"}, largest_bytes=largest_bytes)
         if answer.status != _OK:
-            remedies = _REMEDIES | (_REMEDIES_BEHIND_PROXY if "/proxy/" in path else {})
+            remedies = _REMEDIES | (_REMEDIES_BEHIND_PROXY if _PROXY in path else {})
             said, remedy = message_of(content), remedies.get(answer.status)
             if said:
                 raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
@@ -180,15 +183,11 @@ class ApiServer:
         self.sign_in()
         deadline = time.monotonic() + DEADLINE_SECONDS
         try:
-            call = self._client.param_serialize(
-                method,
-                path,
-                query_params=[*(query or {}).items()],
-                auth_settings=["BearerToken"],
-                header_params=dict(headers),
-                body=body,
-            )
+            asked = {"query_params": [*(query or {}).items()], "header_params": dict(headers), "body": body}
+            call = self._client.param_serialize(method, path, auth_settings=["BearerToken"], **asked)
             answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
+            if _PROXY not in path:
+                self.clock.note(answer.response.headers)
             return answer, _read(answer.response, deadline, largest_bytes)
         except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
             raise UnseenError(f"no answer from {self.address}: {short(error)}") from None

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from time import monotonic
 from typing import Final, TypeVar
 
 import msgspec
@@ -74,7 +74,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
     looks = Looks()
     place = ("namespaces", namespace) if namespace else ()
     of = f" in namespace {namespace}" if namespace else ""
-    now = datetime.now(UTC)
+    began_seconds = monotonic()
     with asking(api) as threads:
         ask = partial(_ask, looks, threads)
         nodes, parts = _ask_nodes(api, looks, threads)
@@ -89,13 +89,16 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
             for selector in (f"reason={reason}" for reason in NOT_CREATED_REASONS)
         ]
         states = _states(api, parts.result(), threads)
-        told = denials(chain.from_iterable(one.result() for one in events), pods.result(), now)
+        events_seen, pods_seen = [*chain.from_iterable(one.result() for one in events)], pods.result()
+        now = api.clock.since(began_seconds)
+        told = denials(events_seen, pods_seen, now.at)
         denied = standing(api, told, threads, resources=_resources(states.values()))
     if denied.unseen is not None:
         looks.unseen.append(unseen(f"{DENIED_PODS}{of}", denied.unseen, f"get their controllers{of}"))
     return Seen(
         context=api.context or api.address,
-        at=now.isoformat(timespec="seconds"),
+        at=now.at.isoformat(timespec="seconds"),
+        ahead_seconds=now.ahead_seconds,
         namespace=namespace,
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         others=other_nodes(nodes.result(), states),
@@ -109,13 +112,15 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
 
 def look_at_nodes(api: ApiServer) -> Seen:
     """Look at the nodes alone, and at what they say: what a pod is explained by that is known already."""
-    looks, now = Looks(), datetime.now(UTC)
+    looks, began_seconds = Looks(), monotonic()
     with asking(api) as threads:
         nodes, parts = _ask_nodes(api, looks, threads)
         states = _states(api, parts.result(), threads)
+    now = api.clock.since(began_seconds)
     return Seen(
         context=api.context or api.address,
-        at=now.isoformat(timespec="seconds"),
+        at=now.at.isoformat(timespec="seconds"),
+        ahead_seconds=now.ahead_seconds,
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         others=other_nodes(nodes.result(), states),
         listed=frozenset(str(one.metadata.name) for one in nodes.result()),

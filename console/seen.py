@@ -205,7 +205,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""
 
     context: str
-    at: str  # ISO 8601, UTC
+    at: str  # ISO 8601, UTC, by the API server's clock where it says the time
+    ahead_seconds: float = 0.0  # by which the clock of this machine is ahead of that; below 0 where it is behind
     namespace: str = ""  # whose pods were looked for; empty for all
     nodes: tuple[SeenNode, ...] = ()
     others: tuple[SeenNode, ...] = ()  # nodes that have nothing to do with shares, and have devices of other plugins

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from console.api_server import ApiServer, ForeignError, UnseenError, decoded
 from console.doctor.inspection import inspect
-from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines, saw_nothing
+from console.doctor.report import AFTER, BEFORE, clock_note, findings, has_failed, lines, saw_nothing
 from console.lines import print_lines
 from console.objects import Object
 from program.front import FAILED, failed
@@ -36,7 +36,7 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
     else:
-        print_lines(Console(highlight=False), lines(found, cluster=cluster))
+        print_lines(Console(highlight=False), lines(found, cluster=cluster, clock=clock_note(on.seen)))
     return FAILED if has_failed(found) or saw_nothing(found) else 0
 
 

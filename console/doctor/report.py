@@ -22,6 +22,8 @@ from console.doctor.of_shipped import SHIPPED_RULES
 from console.doctor.of_webhook import WEBHOOK
 from console.doctor.of_workloads import WORKLOADS
 from console.doctor.verdict import Check, Status
+from console.seen import Seen
+from program.duration import duration
 
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
@@ -32,6 +34,7 @@ AFTER: Final = (
     ("Pods", (*WORKLOADS, *SHARES)),
 )
 BEFORE: Final = (("Kubernetes", (*KUBERNETES_FOR_LATER, *GATES_FOR_LATER, *RIGHTS)),)
+_SAME_CLOCK_SECONDS: Final = 60.0  # apart at most
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
     "ok": ("✓", "green"),
     "warning": ("!", "yellow"),
@@ -70,13 +73,22 @@ def saw_nothing(found: Sequence[Finding]) -> bool:
     return bool(judged) and all(one.status == "unknown" and not one.right for one in judged)
 
 
-def lines(found: Sequence[Finding], *, cluster: str) -> Iterator[Text]:
+def clock_note(seen: Seen) -> str:
+    """Say that the clock of this machine differs from the API server's by more than a minute; empty if not."""
+    if abs(seen.ahead_seconds) <= _SAME_CLOCK_SECONDS:
+        return ""
+    apart = f"{duration(abs(seen.ahead_seconds))} {'ahead of' if seen.ahead_seconds > 0 else 'behind'}"
+    return f"this machine's clock is {apart} the API server's, by which all times here count: set the one that is wrong"
+
+
+def lines(found: Sequence[Finding], *, cluster: str, clock: str = "") -> Iterator[Text]:
     """
-    Name the cluster, and write a line for each check.
+    Name the cluster, say what is odd about the *clock*, if anything is, and write a line for each check.
 
     Below it is what was found, and what to do, or why there was nothing to judge.
     """
     yield Text(cluster, "bold")
+    yield from (Text(f"! {clock}", "yellow") for _ in range(bool(clock)))
     section = ""
     for one in found:
         if one.section != section:

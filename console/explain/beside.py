@@ -1,9 +1,9 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
+from time import monotonic
 from typing import Final
 
 from console.api_server import ApiServer, decoded, path_of
@@ -35,6 +35,7 @@ class Beside:
         """Look at a *namespace*, and *see* the nodes where they are needed for that."""
         self._api = api
         self._see = see
+        self._began_seconds = monotonic()
         self.namespace = namespace
         self._looks = Looks()
         self._quotas: tuple[str, ...] | None = None
@@ -82,7 +83,8 @@ class Beside:
             told = (self._events(f"reason={reason}") for reason in NOT_CREATED_REASONS)
             self._not_created = tuple(chain.from_iterable(told))
         found = [one for one in self._not_created if not is_over(one, created)]
-        return tuple(failures(found, kind, name, datetime.now(UTC), wants_pods=self._wants_pods))
+        now = self._api.clock.since(self._began_seconds).at
+        return tuple(failures(found, kind, name, now, wants_pods=self._wants_pods))
 
     def _wants_pods(self, on: Involved) -> bool:
         return wants_pods(self._api, on)

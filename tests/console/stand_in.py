@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
+from email.utils import formatdate
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,6 +37,7 @@ class StandIn:
     headers: list[Message] = field(default_factory=list)  # of each request by GET
     redirect: str = ""  # where every part of a node sends its callers
     drips: bool = False  # parts of nodes send a byte at a time
+    date: Callable[[str], str] = lambda _path: formatdate(usegmt=True)  # header of an answer, by path
     page: int = 500  # most objects in one answer, however many were asked for
 
     def reply(self, path: str, query: dict[str, list[str]]) -> Reply:
@@ -99,6 +101,9 @@ class _Handler(BaseHTTPRequestHandler):
         status, content = self._known.posted.get(path, status_of(404, f"the server has no {path}"))
         self._begin(status, content)
         self.wfile.write(content)
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return self._known.date(self.path) if timestamp is None else super().date_time_string(timestamp)
 
     def log_message(self, *_: object) -> None:
         pass
