@@ -15,7 +15,7 @@ from plugin.mps.logs import CONTROL_LOG, trim
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.place import Place
 from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
-from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Seen, Unreachable, Unread
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, Seen, Unreachable, Unread
 from plugin.mps.timing import Timing
 from plugin.mps.unreachable import NOT_ASKED, why_unreachable
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY

@@ -20,22 +20,8 @@ from plugin.mps.daemon import Daemon
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.last_look import last_look
 from plugin.mps.place import Place
-from plugin.mps.restart_policy import (
-    NOT_SERVING,
-    Action,
-    Answered,
-    Blocked,
-    DaemonStatus,
-    Gone,
-    NoAnswer,
-    NotStarted,
-    Seen,
-    Unreachable,
-    Unread,
-    is_last,
-    step,
-    with_fault,
-)
+from plugin.mps.restart_policy import NOT_SERVING, Action, DaemonStatus, is_last, step
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Unreachable, Unread, with_fault
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
 from plugin.mps.timing import Timing

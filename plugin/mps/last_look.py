@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from plugin.mps.answers import ServerState
 from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.daemon import Daemon
-from plugin.mps.restart_policy import Answered, Blocked, Seen
+from plugin.mps.seen import Answered, Blocked, Seen
 from plugin.mps.timing import Timing
 
 _SLOW = "it answers, but slower than it should"

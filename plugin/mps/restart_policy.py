@@ -8,11 +8,12 @@ A daemon is good with an active server alone, whoever's it is: the compute mode 
 while there is no server that can be a program which does without MPS.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Final, Literal, assert_never
 
 from plugin.mps.answers import ServerState
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Unreachable, Unread
 from plugin.mps.state import StateName
 
 USELESS_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
@@ -29,61 +30,6 @@ _UNREAD_LEFT = (
 )
 
 Action = Literal["wait", "start", "serve", "kill"]  # "serve": have it start a server
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """No daemon holds the pipe directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotStarted:
-    """A daemon could not be started."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """The daemon does not answer in time."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """The daemon answers in time, and not as documented, which is no sign that it hangs."""
-
-    why: str
-    in_use: bool  # as below
-
-
-@dataclass(frozen=True, slots=True)
-class Unreachable:
-    """The daemon runs, and its socket is gone from its place: nobody can ask it, which is no sign that it hangs."""
-
-    why: str
-    in_use: bool  # its server lives, and containers may have contexts by it
-    servers: Mapping[int, ServerState] = field(default_factory=dict)  # as it said where it could be asked all the same
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """The daemon runs, and no container may start on the GPU, whatever it says."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The daemon answers, and this is how its servers are, by PID."""
-
-    servers: Mapping[int, ServerState]
-    fault: str = ""  # why no container may start with it all the same
-    in_use: bool = True  # containers may have contexts by it
-
-
-Seen = Gone | NotStarted | NoAnswer | Unread | Unreachable | Blocked | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +51,6 @@ class DaemonStatus:
         if self.running:
             return min(longest, STARTING_LOOK_SECONDS) if self.state == "starting" else longest
         return min(longest, max(0.0, self.due_seconds - now_seconds))
-
-
-def with_fault(seen: Answered | Unreachable, fault: str) -> Answered | Unreachable:
-    """Say of a daemon, beside what was *seen*, why a client may take more than it should; empty if none may."""
-    if isinstance(seen, Answered):
-        return replace(seen, fault=fault)
-    return replace(seen, why=f"{seen.why}; {fault}") if fault else seen
 
 
 def is_last(status: DaemonStatus) -> bool:

@@ -10,7 +10,7 @@ from plugin.mps.control import Control
 from plugin.mps.daemon import Daemon
 from plugin.mps.place import Place
 from plugin.mps.processes import holder
-from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Unread
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, Unread
 from tests.plugin.mps.conftest import QUICK, UUID, names
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.waiting import wait_until

@@ -7,7 +7,7 @@ import pytest
 from plugin.errors import ControlError
 from plugin.mps.daemon import Daemon
 from plugin.mps.place import Place
-from plugin.mps.restart_policy import Answered, Unreachable
+from plugin.mps.seen import Answered, Unreachable
 from tests.plugin.mps.bench import A, B, Bench, Start, ready_in_a_container
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.isolated import needs_mounts

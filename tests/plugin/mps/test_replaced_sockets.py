@@ -13,7 +13,7 @@ from plugin.errors import MpsError
 from plugin.mps.control import Control
 from plugin.mps.daemon import Daemon
 from plugin.mps.place import Place
-from plugin.mps.restart_policy import Answered, Unreachable
+from plugin.mps.seen import Answered, Unreachable
 from tests.plugin.mps.bench import A, Bench, Start
 from tests.plugin.mps.conftest import QUICK, UUID, names
 from tests.plugin.mps.kept_socket import kept_socket

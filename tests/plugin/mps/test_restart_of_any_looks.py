@@ -6,19 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.mps.answers import ServerState
-from plugin.mps.restart_policy import (
-    Action,
-    Answered,
-    Blocked,
-    DaemonStatus,
-    Gone,
-    NoAnswer,
-    NotStarted,
-    Seen,
-    Unreachable,
-    Unread,
-    step,
-)
+from plugin.mps.restart_policy import Action, DaemonStatus, step
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Unreachable, Unread
 from tests.plugin.mps.test_restart_policy import LEFT, SILENT, USELESS, Looks
 
 server_states: st.SearchStrategy[ServerState] = st.sampled_from(["ACTIVE", "INITIALIZING", "FAULT", "UNKNOWN"])

@@ -3,18 +3,8 @@ from dataclasses import replace
 import pytest
 
 from plugin.mps.answers import ServerState
-from plugin.mps.restart_policy import (
-    Action,
-    Answered,
-    Blocked,
-    DaemonStatus,
-    Gone,
-    NoAnswer,
-    NotStarted,
-    Seen,
-    Unreachable,
-    step,
-)
+from plugin.mps.restart_policy import Action, DaemonStatus, step
+from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Unreachable
 
 Looks = list[tuple[float, Seen]]
 

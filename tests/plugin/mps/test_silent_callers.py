@@ -15,7 +15,7 @@ import pytest
 
 from plugin.mps.daemon import Daemon
 from plugin.mps.patience import SECONDS
-from plugin.mps.restart_policy import Answered, NoAnswer
+from plugin.mps.seen import Answered, NoAnswer
 from plugin.mps.silent_callers import SilentCallers, call_of
 from tests.plugin.mps.bench import A, Bench, Start
 from tests.plugin.mps.conftest import UUID

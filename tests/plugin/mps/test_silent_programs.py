@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plugin.mps.daemon import Daemon
-from plugin.mps.restart_policy import Answered, NoAnswer
+from plugin.mps.seen import Answered, NoAnswer
 from plugin.mps.silent_callers import SilentCallers
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.mps.isolated import needs_mounts

@@ -12,7 +12,7 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.mps import daemon as daemon_module
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
-from plugin.mps.restart_policy import Blocked, Gone, Seen
+from plugin.mps.seen import Blocked, Gone, Seen
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.mps.isolated import needs_mounts
