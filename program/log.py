@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -14,6 +15,8 @@ import msgspec
 from program.line_writer import LineWriter
 
 _STDERR: Final = 2
+_SAID_FOR_SECONDS: Final = 24 * 60 * 60
+_MOST_SAID: Final = 256
 
 # What every record has; anything beyond was given as `extra` and is a field of the line.
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -46,17 +49,23 @@ def lost_lines() -> str:
 
 
 class WarnOnce:
-    """Warns, unless the reason was logged before: what is tried again and again would fill the log."""
+    """Warns, unless the reason was logged within a day: what is tried again and again would fill the log."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
-        self._said: set[str] = set()
+        self._clock = clock
+        self._said_seconds: dict[str, float] = {}  # when, by reason
 
     def __call__(self, message: str, reason: str) -> None:
         """Log *message* with *reason*, if that is new."""
-        if reason not in self._said:
-            self._said.add(reason)
-            self._log.warning(message, extra={"reason": reason})
+        now_seconds = self._clock()
+        said_seconds = self._said_seconds.get(reason)
+        if said_seconds is not None and now_seconds - said_seconds < _SAID_FOR_SECONDS:
+            return
+        if len(self._said_seconds) >= _MOST_SAID:  # reasons can have numbers in them, without end
+            self._said_seconds.clear()
+        self._said_seconds[reason] = now_seconds
+        self._log.warning(message, extra={"reason": reason})
 
 
 def lines_lost() -> int:

@@ -57,3 +57,19 @@ del left  # found at the very end
 def test_a_process_ends_whoever_held_its_log_then() -> None:
     ended = subprocess.run([sys.executable, "-c", ENDS_WITH_THE_LOG_HELD], timeout=20, check=False)
     assert ended.returncode == 0
+
+
+def test_a_reason_is_logged_once_a_day_and_any_number_of_them_takes_no_more_memory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now_seconds = 0.0
+    warn = logs.WarnOnce(logging.getLogger("once"), clock=lambda: now_seconds)
+    for at_seconds in (0, 1, 24 * 3600 - 1, 24 * 3600, 24 * 3600 + 1):
+        now_seconds = at_seconds
+        warn("it failed", "the same")
+    assert len(caplog.records) == 2
+    for number in range(10_000):
+        warn("it failed", f"reason {number}")
+        warn("it failed", f"reason {number}")
+    assert len(caplog.records) == 10_002
+    assert len(warn._said_seconds) < 1000
