@@ -86,15 +86,15 @@ def keeps_memory_limit(answer: str, limit_mib: int) -> bool:
     """
     Read the answer to a question for a limit on memory: whether that is *limit_mib*.
 
-    A number with a unit is taken as rounded to it, either way: 0G is less than one gigabyte. One without a unit is the
-    limit in MiB, KiB or bytes, or it is none.
+    A number with a unit is taken as rounded to it, either way, by less than a gigabyte: 0G is less than one, and 0T
+    too. One without a unit is the limit in MiB, KiB or bytes, or it is none.
     """
     amounts = _AMOUNT.findall(_UUID.sub("", answer[:_LONGEST_EXCERPT]))
     if not any(unit for _, unit in amounts):
         wanted = {limit_mib, limit_mib * 1024, limit_mib * _BYTES_PER_MIB}
         return any(Decimal(number) in wanted for number, _ in amounts)
     said = [(Decimal(number), _MIB_OF[unit.upper()]) for number, unit in amounts if unit]
-    return all(abs(number * mib - limit_mib) < mib for number, mib in said)
+    return all(abs(number * mib - limit_mib) < min(mib, _MIB_OF["G"]) for number, mib in said)
 
 
 def excerpt(text: str) -> str:
