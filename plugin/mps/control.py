@@ -47,6 +47,7 @@ class Control:
         self._timeout_seconds = timeout_seconds
         self._led_to: Path | None = None
         self._patience: _Patience | None = None
+        self.meanwhile: Callable[[], None] = lambda: None  # done now and then while an answer is waited for
 
     @contextmanager
     def patient(self, seconds: float, goes_on: Callable[[], bool]) -> Iterator[None]:
@@ -86,15 +87,12 @@ class Control:
         self._run(["-d", *flags], "", what=f"{self._program} -d", timeout_seconds=timeout_seconds)
 
     def _run(self, flags: Sequence[str], text: str, *, what: str, timeout_seconds: float) -> str:
-        stdin, stdout, stderr = _memory_file(text.encode() + b"\n"), _memory_file(), _memory_file()
         try:
-            code = self._exit_code(flags, stdin, stdout, stderr, timeout_seconds=timeout_seconds)
-            answer, complaint = _written(stdout), _written(stderr)
+            with _memory_file(text.encode() + b"\n") as stdin, _memory_file() as stdout, _memory_file() as stderr:
+                code = self._exit_code(flags, stdin, stdout, stderr, timeout_seconds=timeout_seconds)
+                answer, complaint = _written(stdout), _written(stderr)
         except OSError as error:
             raise NotAskedError(f"{self._program}: cannot be run: {error.strerror}") from error
-        finally:
-            for file in (stdin, stdout, stderr):
-                os.close(file)
         if code is None:
             seconds = self._patience.seconds if self._patience else timeout_seconds
             raise ControlError(f"{what}: no answer within {seconds:g} s")
@@ -122,13 +120,28 @@ class Control:
             start_new_session=True,
             umask=_FOR_OTHERS,
         )
-        if _ends_within(process, timeout_seconds, self._patience):
+        if self._ends_within(process, timeout_seconds):
             return process.wait()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):  # in a driver call that does not return
             process.wait(_DEAD_WITHIN_SECONDS)
         return None
+
+    def _ends_within(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        file = os.pidfd_open(process.pid)
+        try:
+            waiting = select.poll()  # unlike select, for descriptors of any number
+            waiting.register(file, select.POLLIN)
+            began = time.monotonic()
+            patience = self._patience or _Patience(seconds, began + seconds, lambda: True)
+            while not waiting.poll(_PACE_SECONDS * 1000):
+                if not patience.waits(began):
+                    return False
+                self.meanwhile()
+            return True
+        finally:
+            os.close(file)
 
 
 def planted_link(directory: Path) -> str:
@@ -137,36 +150,24 @@ def planted_link(directory: Path) -> str:
     return f"{links[0]}: expected a socket of this GPU's MPS daemon, got a link that a tenant made" if links else ""
 
 
-def _ends_within(process: subprocess.Popen[bytes], seconds: float, patience: "_Patience | None") -> bool:
-    file = os.pidfd_open(process.pid)
-    try:
-        waiting = select.poll()  # unlike select, for descriptors of any number
-        waiting.register(file, select.POLLIN)
-        if patience is None:
-            return bool(waiting.poll(seconds * 1000))
-        began = time.monotonic()
-        while not waiting.poll(_PACE_SECONDS * 1000):
-            if not patience.waits(began):
-                return False
-        return True
-    finally:
-        os.close(file)
-
-
 def _how_it_ended(code: int) -> str:
     return f"it was ended by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _memory_file(content: bytes | None = None) -> int:
+@contextmanager
+def _memory_file(content: bytes | None = None) -> Iterator[int]:
     """Make a file in memory: with *content* at hand, or to be written to, no more than is ever read."""
     file = os.memfd_create("mps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    if content is not None:
-        os.write(file, content)
-        os.lseek(file, 0, os.SEEK_SET)
-        return file
-    os.truncate(file, _LARGEST_ANSWER_BYTES)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
-    return file
+    try:
+        if content is not None:
+            os.write(file, content)
+            os.lseek(file, 0, os.SEEK_SET)
+        else:
+            os.truncate(file, _LARGEST_ANSWER_BYTES)
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+        yield file
+    finally:
+        os.close(file)
 
 
 def _written(file: int) -> str:

@@ -1,4 +1,5 @@
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -117,3 +118,20 @@ def test_no_file_stays_open(root: Path) -> None:
     for _ in range(3):
         asked.ask("x")
     assert len(names(Path("/proc/self/fd"))) == before
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_where_no_more_files_can_be_opened_the_daemon_is_not_asked_and_no_file_stays_open(
+    root: Path, left: int
+) -> None:
+    before = names(Path("/proc/self/fd"))
+    asked = control(root, "print(1)")
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    os.close(free := os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + left, usual[1]))
+    try:
+        with pytest.raises(NotAskedError, match="cannot be run: Too many open files"):
+            asked.ask("x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert names(Path("/proc/self/fd")) == before
