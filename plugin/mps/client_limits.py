@@ -15,6 +15,7 @@ from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
 from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_pids
 from plugin.mps.control import Control
+from plugin.mps.seen import Fault, not_done
 from plugin.mps.timing import Timing
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import MPS_SERVER_MIB, ONLY_GPU, memory_mib, thread_percentage
@@ -103,14 +104,14 @@ class ClientLimits:
         """Look at the next call whether all still holds."""
         self._check_due_seconds = 0.0
 
-    def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> str:
+    def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> Fault:
         """
         Tell the daemon what it does not know, and again what was changed.
 
         After *at_most_seconds* no more is begun: the next call goes on, and a slow daemon is looked at meanwhile.
 
         Returns:
-            Why a client may take more than it should; empty if none may.
+            Why a client may take more than it should.
         """
         begun_seconds = boot_seconds()
         wanted = {one.question: one for one in daemon_limits(ceiling, servers)}
@@ -121,19 +122,19 @@ class ClientLimits:
         for limit in wanted.values():
             if boot_seconds() - begun_seconds > at_most_seconds:
                 break
-            if fault := self._fault_of(limit):
+            if (fault := self._fault_of(limit)).why:
                 return fault
         if all(one.question in self._in_force for one in wanted.values() if one.server is None):
-            return ""
-        return "the daemon is slow, and was not told all of its limits yet"
+            return Fault()
+        return Fault("the daemon is slow, and was not told all of its limits yet")
 
-    def _fault_of(self, limit: DaemonLimit) -> str:
+    def _fault_of(self, limit: DaemonLimit) -> Fault:
         try:
-            fault = self._held(limit)
+            fault = Fault(self._held(limit))
         except ControlError as error:
-            fault = f"its limits cannot be set: {error}"
+            fault = not_done("its limits cannot be set", error)
         # A server can end between two questions, and its limits with it.
-        return fault if fault and self._is_there(limit.server) else ""
+        return fault if fault.why and self._is_there(limit.server) else Fault()
 
     def _is_there(self, server: int | None) -> bool:
         try:

@@ -2,9 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from threading import Event
 
 from plugin.errors import ControlError, MpsError
 from plugin.gpus.gpu import Gpu
-from plugin.mps.answers import ServerState
 from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
@@ -21,9 +19,21 @@ from plugin.mps.in_use import GpusInUse
 from plugin.mps.last_look import last_look
 from plugin.mps.place import Place
 from plugin.mps.restart_policy import NOT_SERVING, Action, DaemonStatus, is_last, step
-from plugin.mps.seen import Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Unreachable, Unread, with_fault
+from plugin.mps.seen import (
+    Answered,
+    Blocked,
+    Fault,
+    Gone,
+    NoAnswer,
+    NotStarted,
+    Seen,
+    Unreachable,
+    Unread,
+    not_done,
+    with_fault,
+)
 from plugin.mps.silent_callers import SilentCallers
-from plugin.mps.state import MpsGpu, StateName
+from plugin.mps.state import StateName, report_of
 from plugin.mps.timing import Timing
 from plugin.mps.unreachable import is_removed, left_alone
 from plugin.pod_resources.tenancy import Tenancy
@@ -69,12 +79,13 @@ class DaemonSupervisor:
         self.blocked = ""
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
+        self._daemon.control.meanwhile = self._still_looks
         self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
         self._in_use = GpusInUse(context.tenancy, context.parts)
         self._callers = SilentCallers(context.container_logs)
         self._status = DaemonStatus()
         self._active: tuple[int, ...] = ()
-        self.report = MpsGpu(state="starting", since=_now(), why=self._status.why, checked_seconds=boot_seconds())
+        self.report = report_of("starting", self._status.why)
 
     @property
     def runs(self) -> bool:
@@ -101,13 +112,13 @@ class DaemonSupervisor:
         self._stop()
 
     def _turn(self, seen: Seen, ending: Event) -> None:
-        match self._take(seen):
-            case "start":
-                self._take(self._started(ending))
-            case "serve":
-                self._take(self._served(ending))
-            case "kill":
-                self._kill()
+        action = self._take(seen)
+        if action == "start":
+            action = self._take(self._started(ending))
+        elif action == "serve":
+            action = self._take(self._served(ending))
+        if action == "kill":
+            self._kill()
 
     def _take(self, seen: Seen) -> Action:
         self._status, action = step(self._status, seen, boot_seconds())
@@ -116,34 +127,37 @@ class DaemonSupervisor:
 
     def _look(self, ending: Event) -> Seen:
         began_seconds, kept_seconds = time.monotonic(), self._callers.kept_seconds
-        seen = self._last_look(ending) if is_last(self._status) and self._is_left() else self._daemon.look()
+        if is_last(self._status) and self._is_left():
+            seen = self._last_look(ending)
+        else:
+            seen = self._hold(self._daemon.look(), at_most_seconds=self._context.timing.answer)
         kept_seconds = self._callers.kept_seconds - kept_seconds
-        if isinstance(seen, NoAnswer) and kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds):
+        in_vain = isinstance(seen, Answered) and seen.in_vain
+        was_kept = kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds)
+        if was_kept and (in_vain or isinstance(seen, NoAnswer)):
             return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
-        if self._daemon.was_moved:
-            self._limits.doubt()
-        if isinstance(seen, Answered | Unreachable) and seen.servers:
-            seen = with_fault(seen, self._hold(seen.servers, at_most_seconds=self._context.timing.answer))
-        if isinstance(seen, Unread | Unreachable) or (isinstance(seen, Answered) and self._status.state in NOT_SERVING):
+        has_failed = in_vain or self._status.state in NOT_SERVING
+        if isinstance(seen, Unread | Unreachable) or (isinstance(seen, Answered) and has_failed):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
     def _last_look(self, ending: Event) -> Seen:
-        def goes_on() -> bool:
-            self._report(self._status.state, self._status.why)
-            return not ending.is_set()
-
         timing = self._context.timing
         hold = partial(self._hold, at_most_seconds=timing.patience)
-        return last_look(self._daemon, timing, BusyCallers(self._context.container_logs), goes_on, hold)
+        busy = BusyCallers(self._context.container_logs)
+        return last_look(self._daemon, timing, busy, lambda: not ending.is_set(), hold)
 
-    def _hold(self, servers: Mapping[int, ServerState], *, at_most_seconds: float) -> str:
-        """Hold the limits of clients as they should be; says why they may not be so."""
-        self._active = tuple(pid for pid, state in servers.items() if state == "ACTIVE")
-        return self._hold_limits(at_most_seconds=at_most_seconds)
+    def _hold(self, seen: Seen, *, at_most_seconds: float) -> Seen:
+        """Hold the limits of clients as they should be, where there is a server; adds why they may not be so."""
+        if self._daemon.was_moved:
+            self._limits.doubt()
+        if not isinstance(seen, Answered | Unreachable) or not seen.servers:
+            return seen
+        self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
+        return with_fault(seen, self._hold_limits(at_most_seconds=at_most_seconds))
 
-    def _left(self, seen: Answered | Unread | Unreachable) -> Answered | Unread | Unreachable:
+    def _left(self, seen: Answered | Unread | Unreachable) -> Seen:
         if not (seen.in_use and self._is_left()):
             return replace(seen, in_use=False)
         if isinstance(seen, Unreachable):
@@ -186,7 +200,7 @@ class DaemonSupervisor:
         try:
             self._daemon.start_server()
         except ControlError as error:
-            return Answered({}, fault=f"no MPS server can be started: {error}")
+            return self._left(with_fault(Answered({}), not_done("no MPS server can be started", error)))
         seen = self._look(ending)
         if isinstance(seen, Answered) and not seen.servers:
             return replace(seen, fault=_NO_SERVER_STAYS)
@@ -200,7 +214,7 @@ class DaemonSupervisor:
             self._status = replace(self._status, why=str(error), running=bool(self._daemon.hangs))
             self._report(self._status.state, self._status.why)
 
-    def _hold_limits(self, *, at_most_seconds: float) -> str:
+    def _hold_limits(self, *, at_most_seconds: float) -> Fault:
         return self._limits.hold(ceiling_of(self.gpu, self.ceiling), self._active, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
@@ -213,12 +227,14 @@ class DaemonSupervisor:
             _log.exception("stopping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
 
     def _report(self, state: StateName, why: str) -> None:
-        before = self.report
-        changed = state != before.state
-        since = _now() if changed else before.since
-        self.report = MpsGpu(state=state, since=since, why=why, checked_seconds=boot_seconds())
-        if changed or why != before.why:
+        before, self.report = self.report, report_of(state, why, before=self.report)
+        if (state, why) != (before.state, before.why):
             self._say(state, why)
+
+    def _still_looks(self) -> None:
+        """Have what is said of a daemon that is not good hold, while it takes its time."""
+        if self.report.state not in ("ready", "stopped"):
+            self.report = report_of(self.report.state, self.report.why, before=self.report)
 
     def _say(self, state: StateName, why: str) -> None:
         said: dict[str, object] = {"gpu": self.gpu.uuid, "state": state}
@@ -227,7 +243,3 @@ class DaemonSupervisor:
         if state == "fault":
             said["tenants"] = self._context.tenancy.names_on(self.gpu.uuid)
         _log.log(logging.WARNING if state in ("failed", "fault") else logging.INFO, "MPS daemon", extra=said)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,9 +1,8 @@
 """The last look at a daemon before it is ended with the work of containers: what is only slow has time to answer."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from plugin.mps.answers import ServerState
 from plugin.mps.busy_callers import BusyCallers
 from plugin.mps.daemon import Daemon
 from plugin.mps.seen import Answered, Blocked, Seen
@@ -18,13 +17,13 @@ def last_look(
     timing: Timing,
     busy: BusyCallers,
     goes_on: Callable[[], bool],
-    hold: Callable[[Mapping[int, ServerState]], str],
+    hold: Callable[[Seen], Seen],
 ) -> Seen:
     """
     Look at a daemon with patience, as long as it *goes_on*.
 
     One that answers late is `Blocked`, by whoever keeps it *busy*; *hold* has its limits held meanwhile, which who does
-    that may have changed, and says why they are not.
+    that may have changed, and adds to what was seen why they are not.
     """
 
     def waits() -> bool:
@@ -34,10 +33,11 @@ def last_look(
     began_seconds = time.monotonic()
     with daemon.control.patient(timing.patience, waits):
         seen = daemon.look()
-        if not isinstance(seen, Answered) or time.monotonic() - began_seconds <= timing.answer:
-            return seen
-        fault = hold(seen.servers) if seen.servers else ""
-    return Blocked("; ".join(filter(None, (_slow(busy), fault))))
+        took_seconds = time.monotonic() - began_seconds
+        seen = hold(seen)
+    if not isinstance(seen, Answered) or seen.in_vain or took_seconds <= timing.answer:
+        return seen
+    return Blocked("; ".join(filter(None, (_slow(busy), seen.fault))))
 
 
 def _slow(busy: BusyCallers) -> str:

@@ -24,10 +24,9 @@ LONGEST_PAUSE_SECONDS = 60.0  # before a start
 STARTING_LOOK_SECONDS = 0.5  # between two looks, while a server starts
 NOT_SERVING: Final[frozenset[StateName]] = frozenset({"failed", "fault"})
 _NO_SERVER = "no MPS server holds the GPU, so a program could take it without MPS: one is being started"
-_UNREAD_LEFT = (
-    "it may serve those who use it, so it is started anew once no container holds a share of the GPU: delete the pods "
-    "that do if this lasts"
-)
+_LEFT = "it is started anew once no container holds a share of the GPU: delete the pods that do if this lasts"
+_UNREAD_LEFT = f"it may serve those who use it, so {_LEFT}"
+_UNUSED = "and no container holds a share of the GPU, seen "
 
 Action = Literal["wait", "start", "serve", "kill"]  # "serve": have it start a server
 
@@ -41,6 +40,7 @@ class DaemonStatus:
     running: bool = False  # as far as is known
     unserved: bool = False  # there is no server, and why says so
     useless: int = 0  # looks in a row at which it did not answer, or was of no use to anybody
+    in_vain: int = 0  # looks in a row at which it did not do what it was told, and was left alone
     failures: int = 0  # since it was last steady
     due_seconds: float = 0.0  # not started before, where it is not running
     good_since_seconds: float | None = None
@@ -54,8 +54,8 @@ class DaemonStatus:
 
 
 def is_last(status: DaemonStatus) -> bool:
-    """Whether a daemon that does not answer the next look either is ended."""
-    return status.useless == USELESS_BEFORE_KILL - 1
+    """Whether the next look is the fifth of those that find it useless: with what it takes, it may still do."""
+    return USELESS_BEFORE_KILL - 1 in (status.useless, status.in_vain)
 
 
 def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
@@ -91,12 +91,24 @@ def _not_running(status: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus
     return replace(status, state="starting", why="the daemon is being started", running=True), "start"
 
 
-def _unserved(status: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
-    """Start a server; what is known of why that fails stays until one runs."""
-    if status.unserved and not why:
+def _unserved(before: DaemonStatus, seen: Answered) -> tuple[DaemonStatus, Action]:
+    """Start a server, and see by that whether the daemon is of use; why that fails stays known until one runs."""
+    status = replace(before, running=True, useless=0 if seen.in_use else before.useless)
+    if status.unserved:
         return status, "serve"
-    state: StateName = "starting" if status.state == "starting" and not why else "failed"
-    return replace(_not_good(status, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
+    state: StateName = "starting" if status.state == "starting" else "failed"
+    return replace(_not_good(status, state, _NO_SERVER), unserved=True), "serve"
+
+
+def _faulty(before: DaemonStatus, seen: Answered, now_seconds: float) -> tuple[DaemonStatus, Action]:
+    """End a daemon only for what it does not do at all, and only where no container holds a share."""
+    status = replace(_not_good(before, "failed", seen.fault), running=True, useless=0, unserved=not seen.servers)
+    if not seen.in_vain:
+        return status, "wait"
+    if not seen.in_use:
+        return _useless(before, status, now_seconds, counted=_UNUSED)
+    why = f"{seen.fault}; {_UNREAD_LEFT if seen.servers else _LEFT}"
+    return replace(status, why=why, in_vain=(before.in_vain + 1) % USELESS_BEFORE_KILL), "wait"
 
 
 def _useless(
@@ -122,21 +134,19 @@ def _failed(status: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
 
 
 def _not_good(status: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
-    return replace(status, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
+    return replace(status, state=state, why=why, in_vain=0, good_since_seconds=None, initializing_since_seconds=None)
 
 
 def _answered(before: DaemonStatus, seen: Answered, now_seconds: float) -> tuple[DaemonStatus, Action]:
-    status = replace(before, running=True, useless=0)
     servers = seen.servers.values()
-    if not servers:
-        return _unserved(status, seen.fault)
-    status = replace(status, unserved=False)
     if seen.fault and "FAULT" not in servers:
-        return _not_good(status, "failed", seen.fault), "wait"
-    status = _served(status, servers, now_seconds)
+        return _faulty(before, seen, now_seconds)
+    if not servers:
+        return _unserved(before, seen)
+    status = _served(replace(before, running=True, useless=0, in_vain=0, unserved=False), servers, now_seconds)
     if status.state not in NOT_SERVING or seen.in_use:
         return status, "wait"
-    return _useless(before, status, now_seconds, counted="and no container holds a share of the GPU, seen ")
+    return _useless(before, status, now_seconds, counted=_UNUSED)
 
 
 def _served(status: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:

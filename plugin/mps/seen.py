@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from plugin.errors import ControlError, NotAskedError
 from plugin.mps.answers import ServerState
 
 
@@ -55,14 +56,28 @@ class Answered:
 
     servers: Mapping[int, ServerState]
     fault: str = ""  # why no container may start with it all the same
+    in_vain: bool = False  # since a command had no answer in time, or failed
     in_use: bool = True  # containers may have contexts by it
 
 
 Seen = Gone | NotStarted | NoAnswer | Unread | Unreachable | Blocked | Answered
 
 
-def with_fault(seen: Answered | Unreachable, fault: str) -> Answered | Unreachable:
-    """Say of a daemon, beside what was *seen*, why a client may take more than it should; empty if none may."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why no container may start with a daemon that answers; empty if one may."""
+
+    why: str = ""
+    in_vain: bool = False  # as above
+
+
+def not_done(what: str, error: ControlError) -> Fault:
+    """Say *what* a daemon does not do by its *error*; that it could not be asked says nothing about it."""
+    return Fault(f"{what}: {error}", in_vain=not isinstance(error, NotAskedError))
+
+
+def with_fault(seen: Answered | Unreachable, fault: Fault) -> Answered | Unreachable:
+    """Say of a daemon, beside what was *seen*, why a client may take more than it should."""
     if isinstance(seen, Answered):
-        return replace(seen, fault=fault)
-    return replace(seen, why=f"{seen.why}; {fault}") if fault else seen
+        return replace(seen, fault=fault.why, in_vain=fault.in_vain)
+    return replace(seen, why=f"{seen.why}; {fault.why}") if fault.why else seen

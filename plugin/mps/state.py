@@ -5,6 +5,7 @@ Whether it lives, its lock says (`presence`). Times are those of `state_files.bo
 """
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +28,15 @@ class MpsGpu(msgspec.Struct, frozen=True, kw_only=True):
     since: str  # ISO, UTC
     why: str = ""  # one sentence; empty when ready
     checked_seconds: float  # when a look at the daemon was last completed, or still went on
+
+
+def report_of(state: StateName, why: str, *, before: MpsGpu | None = None) -> MpsGpu:
+    """Say how a daemon is now, and since when, by the report *before*."""
+    if before is not None and before.state == state:
+        since = before.since
+    else:
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+    return MpsGpu(state=state, since=since, why=why, checked_seconds=boot_seconds())
 
 
 class MpsState(msgspec.Struct, frozen=True, kw_only=True):

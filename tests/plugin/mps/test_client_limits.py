@@ -144,9 +144,9 @@ def test_a_server_that_ends_while_it_is_told_its_limits_is_no_fault(
     limits.forget()
     standin.behave(lie={"get_device_pinned_mem_limit": "no such server"}, servers={"42": "ACTIVE"})
     fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41,), at_most_seconds=9.0)
-    assert fault == ""
+    assert fault.why == ""
     fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41, 42), at_most_seconds=9.0)
-    assert "get_device_pinned_mem_limit 42 0 answers 'no such server'" in fault
+    assert "get_device_pinned_mem_limit 42 0 answers 'no such server'" in fault.why
 
 
 def test_limits_that_cannot_be_set_are_a_fault_and_tried_again(
