@@ -94,11 +94,12 @@ _JAX = Framework(
     images=("nvidia/jax", "rocm/jax"),
     memory=Memory(
         spellings=(
-            # The old name first: every version reads it, and JAX does not start when both are there.
+            # The old name first: every version reads it.
             Spelling(variable="XLA_PYTHON_CLIENT_MEM_FRACTION"),
             Spelling(variable="XLA_CLIENT_MEM_FRACTION"),
             Spelling(variable="JAX_PJRT_CLIENT_CREATE_OPTIONS", value="memory_fraction:{fraction}", separator=";"),
         ),
+        exclusive=True,
         overridden_by=(
             Override(variable="XLA_PYTHON_CLIENT_ALLOCATOR", harmless=("default", "bfc"), source=_JAX_MEMORY),
             Override(variable="XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", harmless=("0",), source=_JAX_OPTIONS),
@@ -120,7 +121,9 @@ _JAX = Framework(
         ),
     ),
     note="The fraction is allocated at start, in each process, unless XLA_PYTHON_CLIENT_PREALLOCATE=false; "
-    "it stays the cap then. The platform allocator ignores it.",
+    "it stays the cap then. The platform allocator ignores it. "
+    "JAX does not start with a value in both of its names, so the other one is set empty, whatever the image says. "
+    "Where a program of the image sets XLA_CLIENT_MEM_FRACTION at run time, write that name with the share into env.",
     source=_JAX_MEMORY,
 )
 

@@ -5,14 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from policies.contract import (
-    COMPUTE_CAPABILITIES,
-    DRIVER_CAPABILITIES,
-    NO_FRAMEWORK,
-    VgpuStrategy,
-    is_denied,
-    is_reserved,
-)
+from policies.contract import COMPUTE_CAPABILITIES, NO_FRAMEWORK, VgpuStrategy, is_denied
 from policies.form import Section, form
 from policies.frameworks.written_form import (
     ImageName,
@@ -23,7 +16,9 @@ from policies.frameworks.written_form import (
     Shortest,
     VariableName,
     VariablePrefix,
+    check_memory_variable,
     check_name,
+    check_reserved,
     check_texts,
     check_value,
 )
@@ -50,7 +45,7 @@ class Spelling(Section, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         check_name(self.argument, self.variable, self.shortest)
         check_value(self.value, self.around[0], self.separator, self.argument)
-        _check_memory_variable(self.variable or "")
+        check_memory_variable(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -72,17 +67,6 @@ class Spelling(Section, frozen=True, kw_only=True):
         """Fill the placeholder."""
         before, _, after = _parts(self.value)
         return f"{before}{number}{after}"
-
-
-def _check_memory_variable(variable: str) -> None:
-    _check_reserved(variable)
-    if variable == DRIVER_CAPABILITIES:
-        raise ValueError(f"{variable} says nothing of memory, and pods under MPS are denied for it: name another")
-
-
-def _check_reserved(variable: str) -> None:
-    if is_reserved(variable):
-        raise ValueError(f"{variable} is set by the device plugin and reserved: name another")
 
 
 @cache
@@ -121,7 +105,7 @@ class Override(Section, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         check_name(self.argument, self.variable, self.shortest)
         check_texts(self.variable, self.begins, self.harmless)
-        _check_memory_variable(self.variable or "")
+        check_memory_variable(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -169,10 +153,29 @@ class Memory(Section, frozen=True, kw_only=True):
             "takes some of it first: warn where neither the policy's headroom nor the program's own setting leaves any."
         ),
     ] = False
+    exclusive: Annotated[
+        bool,
+        Meta(
+            description="The program does not start when two of the variables that are written like the first have a "
+            "value, and takes an empty one for none: beside the one that is set, the others are set empty."
+        ),
+    ] = False
     overridden_by: Annotated[
         tuple[Override, ...],
         Meta(description="Settings with which it is ignored: denied where nothing else limits the memory."),
     ] = ()
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot say."""
+        if self.exclusive and not (self.spellings[0].variable and self.alike[1:]):
+            raise ValueError("exclusive is about two variables that are written alike, the first among them: name both")
+
+    @property
+    def alike(self) -> list[Spelling]:
+        """The variables that are written like the first spelling, by any of which the program may be told."""
+        first = self.spellings[0]
+        form = (first.value, first.separator)
+        return [one for one in self.spellings if one.variable and (one.value, one.separator) == form]
 
 
 class Constant(Section, frozen=True, kw_only=True):
@@ -184,7 +187,7 @@ class Constant(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        _check_reserved(self.variable)
+        check_reserved(self.variable)
         if any(is_denied(self.variable, self.value, under=one) for one in self.strategies):
             most = ", ".join(COMPUTE_CAPABILITIES)
             raise ValueError(

@@ -1,5 +1,6 @@
 """What a grant has set for a framework, and the container without it: so that it is decided on as it was written."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -30,13 +31,28 @@ def without_settings(one: Fields, wish: Wish, budget: Budget, catalogue: Catalog
 
 def _without(one: Fields, framework: Framework, budget: Budget) -> Fields:
     env = [*(one.get("env") or ())]
-    kept = [left for variable in env if (left := _left(variable, framework, budget)) is not None]
+    kept = _kept(env, framework, budget)
     if kept != env:
         one = {**one, "env": kept}
     args = one.get("args") or ()
     if args and args[-1] in _arguments(framework, budget):
         one = {**one, "args": [*args[:-1]]}
     return one
+
+
+def _kept(env: Sequence[Fields], framework: Framework, budget: Budget) -> list[Fields]:
+    memory = framework.memory
+    exclusive = {spelling.name for spelling in memory.alike} if memory is not None and memory.exclusive else set()
+    kept: list[Fields] = []
+    is_told = False
+    for variable in env:
+        name = variable["name"]
+        if is_told and name in exclusive and not (variable.get("value") or variable.get("valueFrom")):
+            continue  # set empty beside the one by which the share is told
+        left = _left(variable, framework, budget)
+        is_told |= left is None and name in exclusive
+        kept += [] if left is None else [left]
+    return kept
 
 
 def _arguments(framework: Framework, budget: Budget) -> list[str]:
@@ -77,5 +93,5 @@ def _is_made_again(one: Fields, made: Fields, wish: Wish, budget: Budget, catalo
     kept = made.get("env") or ()
     variables = [variable for variable in one.get("env") or () if variable not in kept]
     return [*(made.get("args") or ()), *arguments] == [*(one.get("args") or ())] and all(
-        (variable["name"], variable.get("value")) in told for variable in variables
+        (variable["name"], variable.get("value") or "") in told for variable in variables
     )

@@ -73,7 +73,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
     judge = Judge(budget, recognised, names, allowance.count_setting)
     found = OwnValues(container, line, catalogue.settings, judge, allowance)
-    by_place = [(place, _told(place, found.in_environment, budget, catalogue)) for place in places]
+    in_effect = [one for one in found.in_environment if one.name not in found.unset]
+    by_place = [(place, _told(place, in_effect, budget, catalogue)) for place in places]
     set_for_it = _once(change for _, first in by_place for change in first.changes)
     joined = {change.name for change in set_for_it}
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
@@ -88,7 +89,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     for change in advice.changes:
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
-    return _with_missed(advice, missed, found.in_environment, container) if missed else advice
+    return _with_missed(advice, missed, found, container) if missed else advice
 
 
 def _once(changes: Iterable[T]) -> tuple[T, ...]:
@@ -118,13 +119,11 @@ def _lowered(env: Sequence[Variable], own: Iterable[OwnValue]) -> Sequence[Varia
     return [msgspec.structs.replace(one, value=values.get(at, one.value)) for at, one in enumerate(env)]
 
 
-def _with_missed(
-    advice: Advice, missed: Sequence[OwnValue], in_environment: Sequence[OwnValue], container: Container
-) -> Advice:
+def _with_missed(advice: Advice, missed: Sequence[OwnValue], found: OwnValues, container: Container) -> Advice:
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
-    told = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
-    handed = told | {variable.name for variable in container.env or ()}
-    sharing = told | {one.name for one in in_environment if sets(one)}
+    told = {one.name for one in advice.changes if isinstance(one, AddVariable | ReplaceVariable) and one.value}
+    handed = told | ({variable.name for variable in container.env or ()} - found.unset)
+    sharing = told | {one.name for one in found.in_environment if sets(one)}
     own = [*advice.own]
     own += [one for one in missed if one.verdict == "taken" and one.name in handed]
     own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(lists_of(one.framework))]
@@ -155,7 +154,10 @@ def _told(place: Place, set_already: Sequence[OwnValue], budget: Budget, catalog
         return Told()
     if too_old := _version_warning(place, catalogue):
         return Told(warning=too_old)
-    return told(_lowered(place.container.env or (), set_already), place.line.words, wanted)
+    words = [*place.line.words]
+    if memory.exclusive:
+        words += chain.from_iterable(place.line.hooks)  # which get the same variables
+    return told(_lowered(place.container.env or (), set_already), words, wanted)
 
 
 def _advised(place: Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:

@@ -12,7 +12,7 @@ from policies.frameworks.allowance import Allowance
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import Variables
 from policies.frameworks.judge import Judge, OwnValue
-from policies.frameworks.own_variables import in_environment
+from policies.frameworks.own_variables import emptied, in_environment
 from policies.frameworks.own_words import Words
 from policies.frameworks.settings import SettingIndex
 from policies.pod import Container
@@ -33,6 +33,7 @@ class OwnValues:
         self._env = container.env or []
         self._variables = Variables(container, allowance)
         self._words = Words(line, index, self._variables, judge)
+        self.unset = emptied(self._env, index, self._variables)  # though they stand in `env`
         self.in_environment = list(in_environment(self._env, index, self._variables, judge)) if self._env else []
 
     def in_words(self, told: Iterable[AddVariable | ReplaceVariable]) -> Iterator[OwnValue]:

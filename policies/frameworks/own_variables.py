@@ -30,6 +30,14 @@ class Assigned(NamedTuple):
     lowered: str | None = None
 
 
+def emptied(env: list[Variable], index: SettingIndex, variables: Variables) -> frozenset[str]:
+    """Name the variables with nothing in them, as the last entries say: none for programs that would stop at two."""
+    if index.exclusive.isdisjoint([one.name for one in env]):
+        return frozenset()
+    last = {one.name: position for position, one in enumerate(env)}
+    return frozenset(name for name in index.exclusive if name in last and not variables.at(last[name]))
+
+
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
     """Yield what the entries of `env` set. Of equal names the last counts, so it alone can be without the share."""
     last = {index.variable(one.name): position for position, one in enumerate(env)}
@@ -38,6 +46,8 @@ def in_environment(env: list[Variable], index: SettingIndex, variables: Variable
         if name not in index.variables:
             continue
         value = variables.at(position)
+        if not value and name in index.exclusive:
+            continue
         for found, lowered in assigned(name, value, index, judge):
             change = None if lowered is None else ReplaceVariable(position, one.name, lowered)
             yield msgspec.structs.replace(found, change=change)

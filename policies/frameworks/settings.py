@@ -74,6 +74,8 @@ class SettingIndex:
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
+        memories = [one.memory for one in frameworks if one.memory and one.memory.exclusive]
+        self.exclusive = frozenset(spelling.name for one in memories for spelling in one.alike)
         self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
         self._in_texts = Names(self.variables)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from policies.contract import DRIVER_CAPABILITIES, is_reserved
 from policies.form import form
 
 _LONGEST = 253  # of a name: what looks for many at once takes them apart by a call for each character
@@ -115,3 +116,26 @@ def check_texts(variable: str | None, begins: str, harmless: Iterable[str]) -> N
         raise ValueError("begins has a space, which means nothing in a variable: remove it")
     if variable is not None and any(text.split() not in ([], [text]) for text in harmless):
         raise ValueError("harmless has a space, which means nothing in a variable: remove it")
+
+
+def check_memory_variable(variable: str) -> None:
+    """
+    Check that a *variable* may be a memory setting.
+
+    Raises:
+        ValueError: If it is another's.
+    """
+    check_reserved(variable)
+    if variable == DRIVER_CAPABILITIES:
+        raise ValueError(f"{variable} says nothing of memory, and pods under MPS are denied for it: name another")
+
+
+def check_reserved(variable: str) -> None:
+    """
+    Check that a *variable* is not the device plugin's.
+
+    Raises:
+        ValueError: If it is.
+    """
+    if is_reserved(variable):
+        raise ValueError(f"{variable} is set by the device plugin and reserved: name another")

@@ -145,4 +145,5 @@ def _settings(framework: Framework) -> str:
         return f"`{spelling.name}={spelling.write(memory.of_free)}` of the free memory, which is the share"
     example = {"fraction": "0.2", "percent": "20", "percentLeft": "80"}[spelling.kind]
     since = f", from {memory.since} on" if memory.since else ""
-    return f"`{spelling.name}={spelling.write(example)}` for 0.2{since}"
+    others = [f", and `{one.name}` empty" for one in memory.alike[1:] if memory.exclusive]
+    return "".join([f"`{spelling.name}={spelling.write(example)}` for 0.2{since}", *others])

@@ -69,7 +69,7 @@ def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
         assert environment["NVIDIA_VISIBLE_DEVICES"] == "void"
         return
     assert not any(name in RESERVED_VARIABLES or name.startswith(RESERVED_VARIABLE_PREFIXES) for name in environment)
-    numbers = [value for name, value in environment.items() if name.endswith("MEM_FRACTION")]
+    numbers = [value for name, value in environment.items() if name.endswith("MEM_FRACTION") and value != ""]
     words = container.get("args", [])
     for place, word in enumerate(words):
         if word.replace("_", "-").lstrip("-").startswith("gpu-mem"):

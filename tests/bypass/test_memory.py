@@ -66,7 +66,7 @@ def _numbers(one: dict[str, Any]) -> Iterator[float]:
             text = value if equals else words[place + 1]
             if float(text) <= 1:
                 yield float(text)
-    yield from (float(value) for name, value in values.items() if name in _VARIABLES)
+    yield from (float(value) for name, value in values.items() if name in _VARIABLES and value)
     for item in ",".join(value for name, value in values.items() if "ALLOC_CONF" in name).replace(" ", "").split(","):
         if item.startswith("per_process_memory_fraction:"):
             yield float(item.partition(":")[2])

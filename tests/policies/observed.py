@@ -145,6 +145,9 @@ CLUSTER: dict[str, Observed] = {
     "frameworks[].memory.ofFree": _memory("0.8", "0.5", of="free"),
     "frameworks[].memory.since": _memory("2.10", "2.11"),
     "frameworks[].memory.needsHeadroom": _memory(first=True, second=False),
+    "frameworks[].memory.exclusive": _memory(
+        first=True, second=False, spellings=[{"variable": "A"}, {"variable": "B"}]
+    ),
     "frameworks[].memory.overriddenBy[].argument": _override("--bytes", "--size"),
     "frameworks[].memory.overriddenBy[].variable": _override("A", "C", variable=None),
     "frameworks[].memory.overriddenBy[].shortest": _override("--by", None, image="own"),

@@ -110,6 +110,19 @@ def test_a_setting_that_is_joined_to_the_owners_is_taken_out_again() -> None:
     assert written(after, CHANGES["plain"])["spec"]["containers"][0]["env"] == [own]
 
 
+@pytest.mark.parametrize("first", [[], [{"name": "XLA_CLIENT_MEM_FRACTION", "value": ""}]])
+def test_a_variable_that_was_set_empty_is_taken_off_as_the_api_server_keeps_it(first: list[dict[str, str]]) -> None:
+    own = [*first, {"name": "A", "value": "1"}]
+    after, _ = patch(pod("0.2", container(image="nvidia/jax", env=own)), CHANGES["plain"])
+    env = after["spec"]["containers"][0]["env"]
+    assert ("XLA_CLIENT_MEM_FRACTION", "") in [(one["name"], one["value"]) for one in env]
+    for one in env:
+        if not one["value"]:
+            del one["value"]
+    kept = [{key: value for key, value in one.items() if value} for one in own]
+    assert written(after, CHANGES["plain"])["spec"]["containers"][0]["env"] == kept
+
+
 def test_a_constant_of_another_framework_is_its_owners() -> None:
     own = {"name": "TF_FORCE_GPU_ALLOW_GROWTH", "value": "true"}
     before = pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=["--model", "m"], env=[own]))

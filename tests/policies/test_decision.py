@@ -196,7 +196,7 @@ def test_a_hostile_name_breaks_no_warning(name: str) -> None:
 def test_the_framework_can_be_named_for_pod_and_container() -> None:
     named = {"gpu-share.dev/framework": "jax", "framework.gpu-share.dev/b": "cupy", "container.gpu-share.dev/b": "0.3"}
     a, b = mutated(pod("0.2", container("a"), container("b"), annotations=named))["spec"]["containers"]
-    assert environment(a) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"}
+    assert environment(a) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2", "XLA_CLIENT_MEM_FRACTION": ""}
     assert environment(b) == {"CUPY_GPU_MEMORY_LIMIT": "30%"}
 
 

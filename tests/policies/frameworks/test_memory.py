@@ -22,6 +22,7 @@ def set_by_us(image: str, share: str, by: PolicySet, **fields: Any) -> list[str]
 
 TENSORFLOW_SERVING = "--per_process_gpu_memory_fraction="
 PYTORCH = "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:"
+JAX, NOT_ALSO = "XLA_PYTHON_CLIENT_MEM_FRACTION=", "XLA_CLIENT_MEM_FRACTION="
 TRITON = "--backend-config=tensorflow,gpu-memory-fraction="
 TRITON_LINE = {"command": ["tritonserver", "--model-repository=/models"]}
 TRT_LINE = {"args": ["trtllm-serve", "model"]}
@@ -35,8 +36,8 @@ TRT_LINE = {"args": ["trtllm-serve", "model"]}
         ("tensorflow/tensorflow:2.20.0-gpu", {}, ["TF_FORCE_GPU_ALLOW_GROWTH=true"],
          ["TF_FORCE_GPU_ALLOW_GROWTH=true"], ["TF_FORCE_GPU_ALLOW_GROWTH=true"]),
         ("pytorch/pytorch:2.10.0-cuda13.0", {}, [f"{PYTORCH}0.2"], [f"{PYTORCH}0.25"], [f"{PYTORCH}0.2"]),
-        ("nvcr.io/nvidia/jax:25.10-py3", {}, ["XLA_PYTHON_CLIENT_MEM_FRACTION=0.2"],
-         ["XLA_PYTHON_CLIENT_MEM_FRACTION=0.25"], ["XLA_PYTHON_CLIENT_MEM_FRACTION=0.2"]),
+        ("nvcr.io/nvidia/jax:25.10-py3", {}, [f"{JAX}0.2", NOT_ALSO], [f"{JAX}0.25", NOT_ALSO],
+         [f"{JAX}0.2", NOT_ALSO]),
         ("vllm/vllm-openai:v0.11.0", {"args": ["--model", "m"]}, ["--gpu-memory-utilization=0.2"],
          ["--gpu-memory-utilization=0.25"], ["--gpu-memory-utilization=0.2"]),
         ("lmsysorg/sglang:v0.5.3", {"command": ["python3", "-m", "sglang.launch_server"]},

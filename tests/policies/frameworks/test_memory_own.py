@@ -157,7 +157,6 @@ def test_a_shell_may_use_what_the_plugin_tells_it(value: str) -> None:
     [
         ("nvidia/jax", "XLA_PYTHON_CLIENT_MEM_FRACTION", "0.75", "0.2"),
         ("nvidia/jax", "XLA_PYTHON_CLIENT_MEM_FRACTION", " 0.1 ", " 0.1 "),
-        ("nvidia/jax", "XLA_PYTHON_CLIENT_MEM_FRACTION", "", "0.2"),
         ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "50%", "20%"),
         ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "20%", "20%"),
         ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "1073741824", "1073741824"),

@@ -42,6 +42,17 @@ SPELLING = "memory.spellings[0]"
             f"{SPELLING}.value",
             "and no space",
         ),
+        ("memory: {exclusive: true, spellings: [{variable: A}]}", "memory.exclusive", "about two variables"),
+        (
+            "memory: {exclusive: true, spellings: [{variable: A}, {variable: B, value: '{percent}'}]}",
+            "memory.exclusive",
+            "about two variables",
+        ),
+        (
+            "memory: {exclusive: true, spellings: [{argument: --aa}, {variable: A}, {variable: B}]}",
+            "memory.exclusive",
+            "about two variables",
+        ),
         ("memory: {spellings: [{argument: --mem, shortest: --memory}]}", f"{SPELLING}.shortest", "no abbreviation"),
         ("memory: {spellings: [{argument: --mem, shortest: '-'}]}", f"{SPELLING}.shortest", "no abbreviation"),
         ("memory: {spellings: [{variable: MEM, shortest: M}]}", f"{SPELLING}.shortest", "no abbreviation"),

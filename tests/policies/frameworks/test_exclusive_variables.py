@@ -1,0 +1,154 @@
+"""A program that stops at two names of one setting: it gets a value in one of them, whatever its image says."""
+
+from typing import Any
+
+import pytest
+
+from policies.grant import Denied, Grant
+from tests.policies.pods import container, decided, environment, granted, mutated, only_container, pod, policies
+
+IMAGE = "nvcr.io/nvidia/jax:25.01-py3"
+OLD, NEW = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
+SLICED = policies("strategy: time-slicing")
+DENYING = policies("frameworks: {onConflict: deny}")
+BOTH = pytest.mark.parametrize("by", [policies(), SLICED], ids=["mps", "time-slicing"])
+
+
+def jax(*env: tuple[str, str], image: str = IMAGE, **fields: Any) -> dict[str, Any]:
+    if env:
+        fields["env"] = [{"name": name, "value": value} for name, value in env]
+    return pod("0.2", container(image=image, **fields))
+
+
+def fraction(env: dict[str, str]) -> str:
+    """What jaxlib takes, by `generate_pjrt_gpu_plugin_options`; versions up to 0.4.30 read the old name alone."""
+    old, new = (env.get(name, "").replace("$(E)", env.get("E", "")) for name in (OLD, NEW))
+    assert not (old and new), "JAX does not start"
+    return old or new or "0.75"
+
+
+def by_python(code: str) -> dict[str, Any]:
+    return jax(command=["python", "-c", code])
+
+
+def by_bash(text: str) -> dict[str, Any]:
+    return jax(command=["bash", "-c", text])
+
+
+@BOTH
+@pytest.mark.parametrize("of_image", [{}, {NEW: "0.95"}, {OLD: "0.95"}])
+def test_an_image_that_sets_either_name_starts_with_the_share(of_image: dict[str, str], by: Any) -> None:
+    made = environment(only_container(mutated(jax(), by)))
+    assert made == {OLD: "0.2", NEW: ""}
+    assert fraction(of_image | made) == "0.2"
+
+
+@BOTH
+def test_a_second_call_finds_the_empty_one_as_the_api_server_keeps_it_and_changes_nothing(by: Any) -> None:
+    after = mutated(jax(command=["bash", "-c", f"unset {NEW}; python t.py"]), by)
+    assert only_container(after)["env"].pop() == {"name": NEW, "value": ""}
+    only_container(after)["env"].append({"name": NEW})
+    assert mutated(after, by) == after
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ([(NEW, "0.1"), (OLD, "")], "0.1"),
+        ([(OLD, "0.1"), (NEW, "")], "0.1"),
+        ([("E", ""), (OLD, "$(E)"), (NEW, "0.1")], "0.1"),
+        ([(OLD, ""), (OLD, "0.1")], "0.1"),
+        ([(NEW, "")], "0.2"),
+        ([(OLD, "")], "0.2"),
+        ([(OLD, ""), (NEW, "")], "0.2"),
+        ([(OLD, "0.1"), (OLD, "")], "0.2"),
+        ([(OLD, "0.9"), (OLD, "")], "0.2"),
+        ([(OLD, ""), (OLD, "")], "0.2"),
+        ([(NEW, "0.1"), (OLD, ""), (NEW, "")], "0.2"),
+        ([(NEW, "0.9"), (OLD, "")], "0.2"),
+        ([("E", "0.9"), (OLD, ""), (NEW, "$(E)")], "0.2"),
+    ],
+)
+def test_a_name_with_nothing_in_it_is_none_beside_the_other(env: list[tuple[str, str]], expected: str, by: Any) -> None:
+    after = mutated(jax(*env), by)
+    assert fraction(environment(only_container(after))) == expected
+    assert mutated(after, by) == after
+
+
+@pytest.mark.parametrize("env", [[(NEW, "")], [(OLD, "")], [(OLD, "0.1"), (NEW, "")], [(NEW, "0.1"), (OLD, "")]])
+def test_a_name_with_nothing_in_it_is_no_conflict(env: list[tuple[str, str]]) -> None:
+    assert granted(jax(*env), DENYING).warnings == ()
+
+
+@BOTH
+@pytest.mark.parametrize("text", [f"unset {NEW}; export {OLD}=0.1; python t.py", f"env -u {NEW} python t.py"])
+def test_the_name_with_nothing_in_it_may_be_taken_from_the_program(text: str, by: Any) -> None:
+    after = mutated(by_bash(text), by)
+    assert environment(only_container(after)) == {OLD: "0.2", NEW: ""}
+    assert granted(after, by).warnings == ()
+
+
+def test_the_name_with_the_share_in_it_may_not() -> None:
+    for on in (by_bash(f"unset {OLD}; python t.py"), mutated(by_bash(f"unset {OLD}; python t.py"), policies())):
+        assert isinstance(decided(on, SLICED), Denied)
+
+
+SETTING = [
+    by_python(f"import os\nos.environ['{NEW}']='0.15'\nimport jax"),
+    by_python(f'import os; os.environ.update({{"{NEW}": "0.15"}}); import jax'),
+    by_bash(f'python - <<\'PY\'\nimport os\nos.environ["{NEW}"] = "0.15"\nimport jax\nPY'),
+    by_bash(f'python -c "import os; os.environ[\\"{NEW}\\"] = \\"0.15\\"; import jax"'),
+    by_bash(f"cat > e.yaml <<'E'\nenv_vars:\n  {NEW}: 0.15\nE\nray job submit --runtime-env e.yaml -- python t.py"),
+    jax(command=["ray", "job", "submit", "--runtime-env-json", f'{{"env_vars":{{"{NEW}":"0.15"}}}}', "--", "./t"]),
+    jax(lifecycle={"postStart": {"exec": {"command": ["bash", "-c", f"{NEW}=.1 python warm.py"]}}}),
+    jax(lifecycle={"preStop": {"exec": {"command": ["env", f"{NEW}=.1", "python", "save.py"]}}}),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("on", SETTING, ids=str)
+def test_the_share_is_told_by_the_name_that_code_and_documents_and_hooks_set(on: dict[str, Any], by: Any) -> None:
+    after = mutated(on, by)
+    assert environment(only_container(after)) == {NEW: "0.2", OLD: ""}
+    assert mutated(after, by) == after
+
+
+READING = [
+    by_python(f"import os; print(os.environ['{NEW}'])"),
+    by_python(f"import os; assert os.environ['{NEW}'] == ''"),
+    by_python(f"import os; os.environ.setdefault('{NEW}', '0.15'); import jax"),
+    by_python(f"import os; os.environ.pop('{NEW}', None); import jax"),
+    by_python(f"import os; os.environ['MY_{NEW}'] = '1'; import jax"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("on", READING, ids=str)
+def test_code_that_does_not_set_the_new_name_is_told_by_the_one_that_all_versions_read(on: Any, by: Any) -> None:
+    assert environment(only_container(mutated(on, by))) == {OLD: "0.2", NEW: ""}
+
+
+@BOTH
+def test_code_makes_pytorch_no_other_name_since_what_it_sets_is_not_the_share(by: Any) -> None:
+    name = "PYTORCH_ALLOC_CONF"
+    code = f"import os; os.environ['{name}'] = 'expandable_segments:True'; import torch"
+    on = jax(image="pytorch/pytorch:2.10.0-cuda13.0-runtime", command=["python", "-c", code])
+    made = environment(only_container(mutated(on, by)))
+    assert made == {"PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.2"}
+
+
+@BOTH
+def test_an_image_that_nobody_knows_is_left_alone(by: Any) -> None:
+    on = jax((NEW, ""), image="x/y:1")
+    assert only_container(mutated(on, by))["env"] == [{"name": NEW, "value": ""}]
+
+
+ENTRY = "frameworks: [{{name: acme, images: [acme], source: s, memory: {{exclusive: true, spellings: [{}]}}}}]"
+
+
+def test_an_entry_of_ones_own_may_say_so() -> None:
+    by = policies("", ENTRY.format("{variable: ACME}, {variable: ACME_GPU}"))
+    made = environment(only_container(mutated(jax(image="acme:1"), by)))
+    assert made == {"ACME": "0.2", "ACME_GPU": ""}
+    assert isinstance(decided(jax(("ACME", "0.1"), ("ACME_GPU", ""), image="acme:1"), by), Grant)
