@@ -197,7 +197,8 @@ ALLOWED_CAPABILITIES: Final = (
 # What is installed, and how the parts find each other in the cluster.
 NAMESPACE: Final = "gpu-share"
 POLICIES_CONFIG_MAP: Final = "gpu-share-policies"
-CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # earlier versions added a hash of its content
+CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"
+POLICIES_VOLUME: Final = "policies"  # of all our pods that read policy files
 WEBHOOK_SERVICE: Final = "gpu-share-webhook"
 WEBHOOK_CONFIGURATION: Final = "gpu-share"
 WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the webhook in it that is called for most pods

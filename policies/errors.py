@@ -6,6 +6,7 @@ What can go wrong with what a user wrote, or with what others answer for a user.
     ├── PolicyError         a directory of policy files that cannot be used, with every problem in it
     ├── DocumentError       an invalid YAML document (reading/document.py)
     ├── NodeStateError      an answer that is not the state of a node (node_state.py)
+    ├── VolumeError         a volume of policy files that no pod can mount (policy_volume.py)
     └── in webhook/ and console/, beside what raises them: BadCall, ClusterError, UnreadableError,
         NoClusterError, UnseenError, NotFoundError
 """

@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP, WEBHOOK_SERVICE
+from policies.contract import NAMESPACE, POLICIES_VOLUME, WEBHOOK_SERVICE
 from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
+from policies.policy_volume import SHIPPED, ConfigMapSource, ConfigMapVolume, VolumeError, files_of, named, sources_of
 from policies.reading.layers import is_namespace
 from policies.reading.store import PolicyStore
 from webhook.preview.pod_security import Said, said_by_namespaces
 
-_NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _DEPLOYMENT = f"Deployment {NAMESPACE}/{WEBHOOK_SERVICE}"
 _IN_OURS = ("--namespace", NAMESPACE, "--output", "json")
 _SECONDS = 30
@@ -56,15 +56,15 @@ class Cluster(msgspec.Struct, frozen=True):
         """
         data: dict[str, bytes] = {}
         places: dict[str, str] = {}
-        names = self._config_maps()
-        for name in names:  # as in the webhook's volume: of two files of one name the last counts
-            found = self._data(name)
+        sources = self._sources()
+        for one in sources:  # as in the webhook's volume: of two files of one name the last counts
+            found = self._files(one)
             data |= found
-            places |= {file: f"{_named(name)}/{file}" for file in found}
+            places |= {file: f"{named([one])}/{file}" for file in found}
         context = self.context or self._config("current-context") or "(none)"
-        source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
+        source = f"{named(sources)} of the cluster, context {shorten(context, 100)}"
         try:
-            return source, _read(data, places, f"{_NAME}{_others(names)}")
+            return source, _read(data, places, named(sources))
         except OSError as error:
             reason = error.strerror or "no temporary directory can be written to"
             raise ClusterError(f"policies are read from files: {reason}: name a directory by TMPDIR") from None
@@ -85,33 +85,35 @@ class Cluster(msgspec.Struct, frozen=True):
         except (ClusterError, ValueError):
             return {}
 
-    def _config_maps(self) -> tuple[str, ...]:
+    def _sources(self) -> tuple[ConfigMapSource, ...]:
         """Name the ConfigMaps in the webhook's volume: as its Deployment does, or as shipped if it may not be read."""
         ran = self._ran("get", "deployment", WEBHOOK_SERVICE, *_IN_OURS, "--ignore-not-found")
         is_missing = ran.returncode == 0 and not ran.stdout.strip()
         if is_missing or (ran.returncode and "(Forbidden)" in ran.stderr):
-            return POLICIES_CONFIG_MAP, CLUSTER_CONFIG_MAP
+            return SHIPPED
         found = _answer(ran, _DEPLOYMENT)
         try:
-            volumes = found["spec"]["template"]["spec"]["volumes"]
-            sources = next(one["projected"]["sources"] for one in volumes if one["name"] == "policies")
-            return tuple(str(one["configMap"]["name"]) for one in sources)
-        except (KeyError, TypeError, StopIteration):
+            volumes = msgspec.convert(found["spec"]["template"]["spec"]["volumes"], tuple[ConfigMapVolume, ...])
+            sources = sources_of(volumes)
+        except (KeyError, TypeError, msgspec.ValidationError):
+            sources = None
+        if sources is None:
             raise ClusterError(
-                f"{_DEPLOYMENT} has no volume of ConfigMaps named policies: compare it with what the manifests have"
-            ) from None
+                f"{_DEPLOYMENT} has no volume {POLICIES_VOLUME} that is made of ConfigMaps alone: compare it with what "
+                "the manifests have"
+            )
+        return sources
 
-    def _data(self, name: str) -> dict[str, bytes]:
-        named = _named(name)
-        found = _answer(self._ran("get", "configmap", name, *_IN_OURS), named)
+    def _files(self, source: ConfigMapSource) -> dict[str, bytes]:
+        """Read what a ConfigMap puts in the volume; nothing of one that need not be there, and is not."""
+        name = named([source])
+        ran = self._ran("get", "configmap", source.name, *_IN_OURS, *["--ignore-not-found"] * source.optional)
+        if source.optional and ran.returncode == 0 and not ran.stdout.strip():
+            return {}
         try:
-            held = msgspec.convert(found, _ConfigMap)
-        except msgspec.ValidationError:
-            held = _ConfigMap()
-        files = {key: text.encode() for key, text in (held.data or {}).items()} | (held.binary_data or {})
-        if not files and held.data is None:
-            raise ClusterError(f"{named} holds no policy files: write them, as `kubectl apply -k manifests` does")
-        return files
+            return files_of(source, _data(_answer(ran, name), name))
+        except VolumeError as error:
+            raise ClusterError(f"{error}: compare it with what {_DEPLOYMENT} has") from None
 
     def _config(self, *arguments: str) -> str:
         """Ask kubectl for something of the kubeconfig; empty if it does not say."""
@@ -148,19 +150,21 @@ def _answer(ran: subprocess.CompletedProcess[str], named: str) -> Any:
         raise ClusterError("kubectl did not answer in JSON: check that `kubectl version` works") from None
 
 
+def _data(found: Any, name: str) -> dict[str, bytes]:
+    try:
+        held = msgspec.convert(found, _ConfigMap)
+    except msgspec.ValidationError:
+        held = _ConfigMap()
+    files = {key: text.encode() for key, text in (held.data or {}).items()} | (held.binary_data or {})
+    if not files and held.data is None:
+        raise ClusterError(f"{name} holds no policy files: write them, as `kubectl apply -k manifests` does")
+    return files
+
+
 def _said(stderr: str) -> str:
     """Give what kubectl says to users, without the lines of its log if there is anything else."""
     lines = stderr.splitlines()
     return "\n".join(line for line in lines if not _LOG_LINE.match(line)) or stderr
-
-
-def _named(config_map: str) -> str:
-    return f"ConfigMap {NAMESPACE}/{shorten(config_map, 100)}"
-
-
-def _others(names: tuple[str, ...]) -> str:
-    others = [shorten(name, 100) for name in names if name != POLICIES_CONFIG_MAP]
-    return f" and {', '.join(others)}" if others else ""
 
 
 def _read(files: Mapping[str, bytes], places: Mapping[str, str], source: str) -> PolicySet:

@@ -1,8 +1,6 @@
 """`preview --cluster` judges by `_cluster.yaml` too, which is in a ConfigMap of its own, or not at all."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,25 +11,6 @@ from tests.webhook.commands import POD, preview
 LIMITED = POD.replace('gpu-share: "0.2"', 'gpu-share: "0.1"')
 POLICIES = {"data": {"_default.yaml": 'share:\n  maximum: "0.1"\n'}}
 CLUSTER = {"data": {"_cluster.yaml": "resourceNames: {mps: example.com/vgpu}\n"}}
-
-
-@pytest.fixture
-def answering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, object]], None]:
-    """Put a kubectl on the PATH that answers by a word of its call: with an object, or an error."""
-
-    def put(answers: dict[str, object]) -> None:
-        lines = ["#!/bin/sh", 'case "$*" in *current-context*) echo kind-a;;']
-        for number, (name, answer) in enumerate(answers.items()):
-            path = tmp_path / f"answer-{number}"
-            path.write_text(answer if isinstance(answer, str) else json.dumps(answer))
-            end = ">&2; exit 1" if isinstance(answer, str) else ""
-            lines.append(f"*' {name} '*) /bin/cat {path} {end};;")
-        script = tmp_path / "kubectl"
-        script.write_text("\n".join([*lines, "esac", ""]))
-        script.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-
-    return put
 
 
 def shipped_deployment(*renamed: str) -> tuple[dict[str, Any], list[str]]:
@@ -91,7 +70,10 @@ def test_the_cluster_file_counts_where_the_webhook_is_not_to_be_seen(
             {"gpu-share-policies": POLICIES, "gpu-share-cluster": "Error from server (NotFound): none"},
             "kubectl could not read ConfigMap gpu-share/gpu-share-cluster (Error from server (NotFound): none): check",
         ),
-        ({"deployment": {"spec": {}}}, "Deployment gpu-share/gpu-share-webhook has no volume of ConfigMaps named"),
+        (
+            {"deployment": {"spec": {}}},
+            "Deployment gpu-share/gpu-share-webhook has no volume policies that is made of ConfigMaps alone",
+        ),
     ],
     ids=["timeout", "no cluster file", "another webhook"],
 )

@@ -1,0 +1,64 @@
+"""`preview --cluster` reads the webhook's volume as the kubelet fills it, whatever ConfigMaps it is made of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.webhook.commands import POD, preview
+from tests.webhook.preview.test_preview_cluster_file import CLUSTER, POLICIES, shipped_deployment
+
+Answering = Callable[[dict[str, object]], None]
+DISABLED = {"data": {"_default.yaml": "enabled: false\n", "other.yaml": "mode: x\n"}}
+NAMED = "Policies: ConfigMap gpu-share/gpu-share-policies, gpu-share-cluster and team-policies of the cluster, context"
+
+
+def deployment(volume: dict[str, Any]) -> dict[str, Any]:
+    """The webhook's Deployment with another volume of policies."""
+    made, _ = shipped_deployment()
+    made["spec"]["template"]["spec"]["volumes"] = [{"name": "policies", **volume}]
+    return made
+
+
+def with_third(**source: Any) -> dict[str, object]:
+    """What kubectl gives of a webhook that has a third ConfigMap."""
+    names = ("gpu-share-policies", "gpu-share-cluster", "team-policies")
+    sources: list[dict[str, Any]] = [{"configMap": {"name": name}} for name in names]
+    sources[2]["configMap"] |= source
+    return {
+        "deployment": deployment({"projected": {"sources": sources}}),
+        "gpu-share-policies": POLICIES,
+        "gpu-share-cluster": CLUSTER,
+    }
+
+
+def test_of_a_config_map_with_items_those_files_count_alone(answering: Answering) -> None:
+    items = [{"key": "_default.yaml", "path": "_default.yaml"}]
+    answering({**with_third(items=items), "team-policies": DISABLED})
+    first, *rest = preview(POD, "--cluster", code=1).stdout.splitlines()
+    assert first.startswith(NAMED)
+    assert "denied, SharingDisabled" in rest[0]
+
+
+def test_an_optional_config_map_that_is_missing_changes_nothing(answering: Answering) -> None:
+    answering(with_third(optional=True))
+    assert "at most 0.1 is allowed" in preview(POD, "--cluster", code=1).stdout
+
+
+def test_a_key_that_is_missing_is_told(answering: Answering) -> None:
+    items = [{"key": "mine", "path": "_default.yaml"}]
+    answering({**with_third(items=items), "team-policies": DISABLED})
+    told = preview(POD, "--cluster", code=2).stderr
+    assert "ConfigMap gpu-share/team-policies has no key mine, which the volume policies takes from it: compare" in told
+
+
+def test_the_volume_may_be_a_single_config_map(answering: Answering) -> None:
+    answering({"deployment": deployment({"configMap": {"name": "mine"}}), "mine": POLICIES})
+    first, *_ = preview(POD, "--cluster", code=1).stdout.splitlines()
+    assert first == "Policies: ConfigMap gpu-share/mine of the cluster, context kind-a"
+
+
+@pytest.mark.parametrize("volume", [{"emptyDir": {}}, {"projected": {"sources": [{"secret": {"name": "a"}}]}}])
+def test_of_anything_else_nothing_is_judged(answering: Answering, volume: dict[str, Any]) -> None:
+    answering({**with_third(), "deployment": deployment(volume)})
+    assert "has no volume policies that is made of ConfigMaps alone" in preview(POD, "--cluster", code=2).stderr
