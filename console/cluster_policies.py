@@ -10,12 +10,16 @@ import msgspec
 from console.api_server import ApiServer, UnseenError, path_of
 from console.objects import Metadata
 from console.pod_templates import Resources
+from console.policy_sources import Sources
+from console.seen import Unseen
 from console.words import Shown
 from policies.cluster import Cluster
-from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP
+from policies.contract import NAMESPACE
 from policies.errors import PolicyError
 from policies.policy import Policy
 from policies.policy_set import PolicySet
+from policies.policy_volume import ConfigMapSource, VolumeError, files_of
+from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
 from program.structs import decoder
 
@@ -40,22 +44,45 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
         return {name: text.encode() for name, text in self.data.items()} | self.binary_data
 
 
-def read_policies(api: ApiServer) -> Read:
+def config_maps(api: ApiServer) -> dict[str, ConfigMap]:
     """
-    Read the policies, and every problem in them.
+    Read those in the namespace of gpu-share, of which its webhook reads some, by name.
+
+    Raises:
+        UnseenError: If they cannot be read.
+    """
+    listed = api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))
+    return {str(one.metadata.name): one for one in listed}
+
+
+def read_policies(api: ApiServer, sources: Iterable[ConfigMapSource]) -> Read:
+    """
+    Read the policies from their *sources*, and every problem in them.
 
     Raises:
         UnseenError: If the ConfigMaps cannot be read.
     """
-    own, newest = _config_maps(api)
-    if own is None or newest is None:
-        # Defaults are not in force either: no pod that mounts it starts.
-        missing = POLICIES_CONFIG_MAP if own is None else CLUSTER_CONFIG_MAP
-        return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
-    return in_force({**own.files, **newest.files})
+    return policies_in(config_maps(api), sources)
 
 
-def read_cluster(api: ApiServer) -> Cluster:
+def policies_in(listed: Mapping[str, ConfigMap], sources: Iterable[ConfigMapSource]) -> Read:
+    """
+    Say what is in force by those of the ConfigMaps *listed* that are *sources*, and every problem in them.
+
+    Raises:
+        UnseenError: If there is no directory to read files from.
+    """
+    files, missing = dict[str, bytes](), list[Shown]()
+    for source in sources:
+        try:
+            files |= _files(source, listed)
+        except VolumeError as error:
+            missing.append(Shown(str(error)))
+    # Without one of them defaults are not in force either: no pod that mounts it starts.
+    return (None, tuple(dict.fromkeys(missing))) if missing else in_force(files)
+
+
+def read_cluster(api: ApiServer, sources: Iterable[ConfigMapSource]) -> Cluster:
     """
     Read what `_cluster.yaml` says; the defaults where there is none.
 
@@ -63,36 +90,46 @@ def read_cluster(api: ApiServer) -> Cluster:
         UnseenError: If that cannot be said: it cannot be read, or is broken.
     """
     try:
-        _, newest = _config_maps(api)
+        listed = config_maps(api)
     except UnseenError as error:
         raise UnseenError(f"_cluster.yaml cannot be read, which takes the right to {RIGHT}: {error}") from error
-    if newest is None:
-        return Cluster()
-    current, problems = in_force(newest.files)
+    current, problems = in_force(_cluster_file(listed, sources))
     if current is None or problems:
         raise UnseenError(problems[0])
     return current.cluster
 
 
-def resources_of_shares(api: ApiServer, of_nodes: Iterable[str]) -> Resources:
+def resources_of_shares(api: ApiServer, sources: Sources, of_nodes: Iterable[str]) -> Resources:
     """Read how shares are called: where pods are denied, there may be no node yet that says it."""
     names = frozenset(filter(None, of_nodes))
+    if isinstance(sources, Unseen):
+        return Resources(Cluster(), names, unread=sources.sentence)
     try:
-        return Resources(read_cluster(api), names)
+        return Resources(read_cluster(api, sources), names)
     except UnseenError as error:
         return Resources(Cluster(), names, unread=str(error))
 
 
-def _config_maps(api: ApiServer) -> tuple[ConfigMap | None, ConfigMap | None]:
-    """Find the one of the policies, and the newest of what is the same in all namespaces."""
-    listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
-    clusters = [one for one in listed if one.metadata.name.startswith(CLUSTER_CONFIG_MAP)]
-    newest = max(
-        clusters,
-        key=lambda one: (one.metadata.name == CLUSTER_CONFIG_MAP, one.metadata.creation_timestamp or ""),
-        default=None,
-    )
-    return next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None), newest
+def _files(source: ConfigMapSource, listed: Mapping[str, ConfigMap]) -> dict[str, bytes]:
+    found = listed.get(source.name)
+    return files_of(source, found.files if found else None)
+
+
+def _cluster_file(listed: Mapping[str, ConfigMap], sources: Iterable[ConfigMapSource]) -> dict[str, bytes]:
+    """Find the one that counts; none where no source is there, as before an installation."""
+    file, missing, is_installed = dict[str, bytes](), "", False
+    for source in sources:
+        try:
+            files = _files(source, listed)
+        except VolumeError as error:
+            missing = str(error)  # it may be in there
+            continue
+        is_installed = True
+        if CLUSTER_FILE in files:
+            file, missing = {CLUSTER_FILE: files[CLUSTER_FILE]}, ""
+    if missing and is_installed:
+        raise UnseenError(f"{CLUSTER_FILE} cannot be read: {missing}")
+    return file
 
 
 def in_force(files: Mapping[str, bytes]) -> Read:

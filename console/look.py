@@ -1,6 +1,6 @@
 """Look at a cluster once: its nodes and pods, and beside each other what every node says of itself."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from console.denials import denials
 from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
 from console.objects import Node, Pod
+from console.policy_sources import policy_sources
 from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
@@ -41,6 +42,7 @@ T = TypeVar("T")
 
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
+PARTS_RIGHT: Final = f"list pods in namespace {NAMESPACE}"
 _FORBIDDEN: Final = (401, 403)
 
 
@@ -92,7 +94,8 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         events_seen, pods_seen = [*chain.from_iterable(one.result() for one in events)], pods.result()
         now = api.clock.since(began_seconds)
         told = denials(events_seen, pods_seen, now.at)
-        denied = standing(api, told, threads, resources=_resources(states.values()))
+        sources = policy_sources(parts.result(), looks.hidden(OUR_PODS))
+        denied = standing(api, told, threads, resources=_resources(states.values()), sources=sources)
     if denied.unseen is not None:
         looks.unseen.append(unseen(f"{DENIED_PODS}{of}", denied.unseen, f"get their controllers{of}"))
     return Seen(
@@ -129,6 +132,16 @@ def look_at_nodes(api: ApiServer) -> Seen:
     )
 
 
+def our_pods(api: ApiServer) -> Iterator[Pod]:
+    """
+    Read the pods of gpu-share itself.
+
+    Raises:
+        UnseenError: If they cannot be had.
+    """
+    return api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF)
+
+
 def seen_pod(pod: Pod) -> SeenPod:
     """Read what the containers of a pod were granted; by hand anything can stand there."""
     try:
@@ -163,8 +176,8 @@ def _ask_nodes(
         looks,
         threads,
         f"{OUR_PODS}, and so {STATES}",
-        f"list pods in namespace {NAMESPACE}",
-        lambda: api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF),
+        PARTS_RIGHT,
+        lambda: our_pods(api),
     )
     return nodes, parts
 

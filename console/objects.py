@@ -11,6 +11,7 @@ import msgspec
 from console.tolerations import Taint, Toleration
 from console.words import Shown
 from policies.node_values import Name
+from policies.policy_volume import ConfigMapVolume
 
 T = TypeVar("T")
 
@@ -160,30 +161,10 @@ class HostPath(_Part, frozen=True, kw_only=True):
     path: Shown = Shown("")
 
 
-class ConfigMapSource(_Part, frozen=True, kw_only=True):
-    """A ConfigMap in a volume."""
-
-    name: Shown = Shown("")
-
-
-class Source(_Part, frozen=True, kw_only=True):
-    """One of several sources of a volume."""
-
-    config_map: ConfigMapSource | None = None
-
-
-class Projected(_Part, frozen=True, kw_only=True):
-    """Several sources of one volume."""
-
-    sources: tuple[Source, ...] = ()
-
-
-class Volume(_Part, frozen=True, kw_only=True):
+class Volume(ConfigMapVolume, frozen=True, kw_only=True, rename="camel"):
     """A volume of a pod."""
 
-    name: str = ""
     host_path: HostPath | None = None
-    projected: Projected | None = None
 
 
 class PodSpec(_Part, frozen=True, kw_only=True):

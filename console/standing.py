@@ -9,6 +9,7 @@ from console.cluster_policies import resources_of_shares
 from console.denials import Denials
 from console.owners import kind_of, wanting, wants_pods
 from console.pod_templates import Resources, asks
+from console.policy_sources import Sources
 from console.seen import Denial
 from console.words import several
 from policies.cluster import Cluster
@@ -24,15 +25,18 @@ class Standing(NamedTuple):
     unseen: UnseenError | None  # why of some it is not known whether they make pods with a share
 
 
-def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, resources: Iterable[str]) -> Standing:
+def standing(
+    api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, resources: Iterable[str], sources: Sources
+) -> Standing:
     """
     Leave out those whose controller is gone or wants no pods; one of those that name us stays where nobody sees that.
 
-    Of the others, only controllers are left that make pods with a share; *resources* are those of shares on the nodes.
+    Of the others, only controllers are left that make pods with a share; *resources* are those of shares on the nodes,
+    and the policies, which may have more of them, come from *sources*.
     """
     # What a quota holds back is seldom a share, and can be very many.
     others = sorted(found.others, key=lambda one: _QUOTA in one.message)
-    by = resources_of_shares(api, resources) if others else Resources(Cluster(), frozenset())
+    by = resources_of_shares(api, sources, resources) if others else Resources(Cluster(), frozenset())
     api.sign_in()
     asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
     looked = [threads.submit(_shares, api, one, by) for one in others[: _MOST_ASKED - len(asked)]]

@@ -1,11 +1,12 @@
 """Look at an installation: what the checks of `gpu-share doctor` judge. Nothing in the cluster is changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version as version_of
 from typing import Any, Final
 
 from console.api_server import TOO_MANY_REQUESTS, ApiServer, ForeignError, UnseenError, decoded, path_of
-from console.cluster_policies import read_policies
+from console.cluster_policies import RIGHT as POLICIES_RIGHT
+from console.cluster_policies import ConfigMap, config_maps, policies_in
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import SUCCEEDED, Attempt, Installation
 from console.doctor.parts import parts
@@ -13,6 +14,7 @@ from console.doctor.served import apis, classes, gates, rights, slices, toolkits
 from console.look import look, unseen
 from console.no_answer import message_of
 from console.objects import Metadata, Object, Pod
+from console.policy_sources import sources_seen
 from console.seen import Seen, Unseen
 from console.serving_certificate import RIGHT, serving_certificate
 from console.threads import asking
@@ -46,16 +48,18 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
             "bindings": ("list validatingadmissionpolicybindings", lambda: {"bindings": _bindings(api)}),
             "attempt": (f"create pods in namespace {api.namespace}", lambda: {"attempt": _attempt(api)}),
             "serving_certificate": (RIGHT, lambda: _serving(api)),
-            "policies": (f"list configmaps in namespace {NAMESPACE}", lambda: _policies(api)),
             "namespaces": ("list namespaces", lambda: {"namespaces": _namespaces(api)}),
         }
     with asking(api) as threads:
         asked = {name: threads.submit(_look, name, *one) for name, one in looks.items()}
+        listed = None if pre else threads.submit(config_maps, api)
         seen = look(api)
         found: Found = {"ready": {} if pre else _ready(api, seen)}
+        answers = {name: answer.result() for name, answer in asked.items()}
+        if listed is not None:  # which of them count is seen by the pods
+            answers["policies"] = _look("policies", POLICIES_RIGHT, lambda: _policies(listed.result(), seen))
         missing: dict[str, Unseen] = {}
-        for name, answer in asked.items():
-            answered = answer.result()
+        for name, answered in answers.items():
             if isinstance(answered, Unseen):
                 missing[name] = answered
             else:
@@ -63,7 +67,7 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
     return Installation(seen=seen, program=version_of("gpu-share"), unseen=missing, **found)
 
 
-def _look(name: str, right: str, read_it: Callable[[], Found]) -> Found | Unseen:
+def _look(name: str, right: str, read_it: Callable[[], Found | Unseen]) -> Found | Unseen:
     try:
         return read_it()
     except UnseenError as error:
@@ -123,8 +127,11 @@ def _serving(api: ApiServer) -> Found:
         raise
 
 
-def _policies(api: ApiServer) -> Found:
-    policies, problems = read_policies(api)
+def _policies(listed: Mapping[str, ConfigMap], seen: Seen) -> Found | Unseen:
+    sources = sources_seen(seen)
+    if isinstance(sources, Unseen):
+        return sources
+    policies, problems = policies_in(listed, sources)
     return {"policies": policies, "policy_problems": problems}
 
 

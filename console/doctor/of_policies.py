@@ -16,8 +16,11 @@ from console.doctor.verdict import (
     unlike,
     warn,
 )
+from console.objects import Pod
 from console.seen import OUR_PODS, STATES
-from policies.contract import NAMESPACE, POD_SECURITY_LABEL, RESTRICTED_LEVELS
+from console.words import Shown
+from policies.contract import NAMESPACE, POD_SECURITY_LABEL, POLICIES_VOLUME, RESTRICTED_LEVELS
+from policies.policy_volume import sources_of
 
 
 def valid(on: Installation) -> Verdict:
@@ -40,10 +43,8 @@ def same(on: Installation) -> Verdict:
     """See that webhook and nodes have read the same `_cluster.yaml`."""
     by_map: dict[str, set[str]] = {}
     for pod in parts(on.seen, *COMPONENTS):
-        for volume in pod.spec.volumes:
-            if volume.name == "policies" and volume.projected is not None:
-                names = [str(one.config_map.name) for one in volume.projected.sources if one.config_map]
-                by_map.setdefault(" and ".join(names), set()).add(component_of(pod))
+        if any(one.name == POLICIES_VOLUME for one in pod.spec.volumes):
+            by_map.setdefault(_sources(pod), set()).add(component_of(pod))
     found = (
         [f"{' and '.join(sorted(parts))} read {names}" for names, parts in by_map.items()] if len(by_map) > 1 else []
     )
@@ -61,6 +62,17 @@ def same(on: Installation) -> Verdict:
     if not_taken:
         hint = "correct _cluster.yaml, or change it back, before a part of these nodes is restarted"
     return warn(*found, *not_taken, hint=hint)
+
+
+def _sources(pod: Pod) -> str:
+    """Name the ConfigMaps in the volume, and the files of those that are not taken as a whole."""
+    sources = sources_of(pod.spec.volumes)
+    if sources is None:
+        return "what is not made of ConfigMaps alone"
+    taken = (", ".join(f"{item.path} of {item.key}" for item in one.items) for one in sources)
+    return " and ".join(
+        Shown(f"{one.name} ({files})" if files else one.name) for one, files in zip(sources, taken, strict=True)
+    )
 
 
 def pod_security(on: Installation) -> Verdict:

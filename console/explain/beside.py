@@ -21,6 +21,7 @@ from console.look import Looks
 from console.objects import Pod
 from console.owners import wants_pods
 from console.pod_templates import Resources
+from console.policy_sources import sources_seen
 from console.seen import Seen, SeenPod, Unseen
 from console.threads import asking
 from policies.contract import DRA
@@ -63,7 +64,7 @@ class Beside:
     @cached_property
     def rules(self) -> Rules | Unseen:
         """By what is decided in the namespace now, or why that cannot be told."""
-        return rules_of_now(self._api, self.namespace)
+        return rules_of_now(self._api, self.namespace, sources_seen(self._see()))
 
     @cached_property
     def shares(self) -> Resources:
@@ -71,7 +72,7 @@ class Beside:
         of_nodes = frozenset(gpu.resource for node in self._see().nodes for gpu in node.gpus if gpu.resource)
         if isinstance(self.rules, Rules):
             return Resources(self.rules.policies.cluster, of_nodes)
-        return resources_of_shares(self._api, of_nodes)
+        return resources_of_shares(self._api, sources_seen(self._see()), of_nodes)
 
     def failures(self, kind: str, name: str, created: Created) -> tuple[str, ...]:
         """

@@ -8,6 +8,7 @@ from console.api_server import ApiServer, UnseenError, path_of
 from console.cluster_policies import RIGHT, read_policies
 from console.look import unseen
 from console.objects import Object
+from console.policy_sources import Sources
 from console.seen import Unseen
 from console.words import KEPT, Shown
 from policies import pod as rules
@@ -27,10 +28,12 @@ class Rules(NamedTuple):
     restricted: bool
 
 
-def rules_of_now(api: ApiServer, namespace: str) -> Rules | Unseen:
-    """Read by what is decided in a *namespace*, or say why that cannot be told."""
+def rules_of_now(api: ApiServer, namespace: str, sources: Sources) -> Rules | Unseen:
+    """Read by what is decided in a *namespace*, from the *sources* of policies, or say why that cannot be told."""
+    if isinstance(sources, Unseen):
+        return sources
     try:
-        policies, problems = read_policies(api)
+        policies, problems = read_policies(api, sources)
         labels = api.one(Object, path_of("api", "v1", "namespaces", namespace)).metadata.labels
     except UnseenError as error:
         return unseen("the policies", error, f"{RIGHT}, and get namespaces")

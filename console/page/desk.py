@@ -10,16 +10,19 @@ from console.cluster_policies import RIGHT, read_policies
 from console.explain.finding import find
 from console.explain.maker import NotFoundError
 from console.explain.sentences import Explanation, explanations
-from console.look import look, unseen
+from console.look import PARTS_RIGHT, Looks, look, our_pods, unseen
+from console.objects import Pod
 from console.page.answers import Answers
 from console.page.history import records
 from console.page.recent import Records
 from console.page.rules import Policies
 from console.page.watch import Watch
-from console.words import KEPT
-from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from console.policy_sources import Sources, policy_sources, sources_seen
+from console.seen import OUR_PODS, Unseen
+from console.words import KEPT, Shown
 from policies.errors import GpuShareError
 from policies.policy_set import PolicySet
+from policies.policy_volume import named
 
 # Of a text with pods, the policies, the namespace that replaces theirs or "", and that of pods without one.
 Preview = Callable[[str, PolicySet, str, str], Sequence[str]]
@@ -63,7 +66,7 @@ class Desk:
         rules = self.policies.get(None)
         if rules.in_force is None:
             return Previewed(problem=rules.unseen.sentence if rules.unseen else "; ".join(rules.problems))
-        source = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP} of {self._api.context or self._api.address}"
+        source = f"{rules.source} of {self._api.context or self._api.address}"
         source += f"; where a file is broken, {KEPT}" * bool(rules.problems)
         try:
             lines = self._preview(text, rules.in_force, namespace, self.namespace)
@@ -72,14 +75,28 @@ class Desk:
         return Previewed(source=source, lines=tuple(lines))
 
     def _records(self, _: None) -> Records:
-        return records(self._api, self._namespace)
+        sources = self._sources()
+        names = () if isinstance(sources, Unseen) else (one.name for one in sources)
+        return records(self._api, self._namespace, policies=frozenset(names))
 
     def _policies(self, _: None) -> Policies:
+        sources = self._sources()
+        if isinstance(sources, Unseen):
+            return Policies(unseen=sources)
         try:
-            in_force, problems = read_policies(self._api)
+            in_force, problems = read_policies(self._api, sources)
         except UnseenError as error:
             return Policies(unseen=unseen("the policies", error, RIGHT))
-        return Policies(in_force=in_force, problems=problems)
+        return Policies(in_force=in_force, problems=problems, source=Shown(named(sources)))
+
+    def _sources(self) -> Sources:
+        """Say where the policies come from: by the newest look, or by the pods of gpu-share before there is any."""
+        sight = self.watch.newest()
+        if not sight.is_first_due:
+            return sources_seen(sight.seen)
+        looks = Looks()
+        parts = looks.at(OUR_PODS, PARTS_RIGHT, lambda: [*our_pods(self._api)], list[Pod]())
+        return policy_sources(parts, looks.hidden(OUR_PODS))
 
     def _explain(self, what: tuple[str, str]) -> Explained:
         namespace, name = what

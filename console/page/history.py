@@ -1,5 +1,6 @@
 """Ask for what tells of the last hour beside a look: events, edits of the policies, and the certificate."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
@@ -31,8 +32,12 @@ class _ConfigMap(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def records(api: ApiServer, namespace: str) -> Records:
-    """Ask for all of it as far as the user's rights go; for events of one *namespace*, or of all without one."""
+def records(api: ApiServer, namespace: str, *, policies: Collection[str] = ()) -> Records:
+    """
+    Ask for all of it as far as the user's rights go; for events of one *namespace*, or of all without one.
+
+    *policies* are the ConfigMaps that hold them, beside those that have our name.
+    """
     looks = Looks()
     place = ("namespaces", namespace) if namespace else ()
     of = f" in namespace {namespace}" if namespace else ""
@@ -43,7 +48,7 @@ def records(api: ApiServer, namespace: str) -> Records:
         [],
     )
     edits: list[Edit] = looks.at(
-        "edits of the policies", f"list configmaps in namespace {NAMESPACE}", lambda: _edits(api), []
+        "edits of the policies", f"list configmaps in namespace {NAMESPACE}", lambda: _edits(api, policies), []
     )
     certificate = looks.at(
         "the certificate that the webhook serves",
@@ -54,12 +59,12 @@ def records(api: ApiServer, namespace: str) -> Records:
     return Records(events=tuple(events), edits=tuple(edits), certificate_from=certificate, unseen=tuple(looks.unseen))
 
 
-def _edits(api: ApiServer) -> list[Edit]:
+def _edits(api: ApiServer, policies: Collection[str]) -> list[Edit]:
     listed = api.all(_ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))
     return [
         Edit(what=Shown(f"ConfigMap {one.metadata.name}"), by=edit.manager, at=edit.time)
         for one in listed
-        if one.metadata.name.startswith(_CONFIG_MAPS)
+        if one.metadata.name.startswith(_CONFIG_MAPS) or one.metadata.name in policies
         for edit in one.metadata.managed_fields
     ]
 

@@ -14,6 +14,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     """The policies of a cluster, as far as they can be read."""
 
     in_force: PolicySet | None = None
+    source: str = ""  # the ConfigMaps
     problems: tuple[str, ...] = ()  # with the files
     unseen: Unseen | None = None  # why they cannot be read
 

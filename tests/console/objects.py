@@ -48,6 +48,11 @@ def closed(why: str, name: str = "gpu-b") -> Object:
     return {**node(name), "spec": {"taints": [taint(f"node.kubernetes.io/{why}")]}}
 
 
+def read_by(*names: str) -> Object:
+    """The volume of the policies, from the ConfigMaps of these *names*."""
+    return {"name": "policies", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}
+
+
 def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> Object:
     """A pod of gpu-share on a node."""
     name = f"gpu-share-{component}-{on}"
@@ -61,6 +66,7 @@ def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> O
         "spec": {
             "nodeName": on,
             "containers": [{"name": component, "ports": [{"name": "state", "containerPort": port}]}],
+            "volumes": [] if component == "certs" else [read_by("gpu-share-policies", "gpu-share-cluster")],
         },
         "status": {"phase": "Running", "containerStatuses": [{"name": component, "ready": True}]},
     }

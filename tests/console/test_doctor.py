@@ -30,7 +30,7 @@ def installed() -> StandIn:
     files = {"_default.yaml": "", "team-vision.yaml": "share: {maximum: '0.5'}\n"}
     known.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
         {"metadata": {"name": "gpu-share-policies"}, "data": files},
-        {"metadata": {"name": "gpu-share-cluster-1"}, "data": {"_cluster.yaml": ""}},
+        {"metadata": {"name": "gpu-share-cluster"}, "data": {"_cluster.yaml": ""}},
         {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "x"}},
     ]
     known.lists["/api/v1/namespaces"] = [{"metadata": {"name": name}} for name in ("default", "kube-system")]
@@ -50,13 +50,13 @@ def installed() -> StandIn:
     return known
 
 
-@pytest.mark.parametrize("name", ["gpu-share-policies", "gpu-share-cluster-1"])
+@pytest.mark.parametrize("name", ["gpu-share-policies", "gpu-share-cluster"])
 def test_a_config_map_without_which_no_pod_starts_is_missed(asked: Asked, name: str) -> None:
     known = installed()
     path = "/api/v1/namespaces/gpu-share/configmaps"
     known.lists[path] = [one for one in known.lists[path] if one["metadata"]["name"] != name]
     ran = asked(known, "doctor")
-    assert f"✗ policy files are valid\n    there is no ConfigMap gpu-share/{name.removesuffix('-1')}\n" in ran.stdout
+    assert f"✗ policy files are valid\n    there is no ConfigMap gpu-share/{name}\n" in ran.stdout
     assert ran.exit_code == 1
 
 

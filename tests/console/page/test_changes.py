@@ -8,7 +8,7 @@ import pytest
 
 from policies.node_state import MpsDaemon
 from tests.console.installations import ca, of_invalid_version
-from tests.console.objects import ago, cluster, denial, gpu, pod, state, tenant
+from tests.console.objects import ago, cluster, denial, gpu, part, pod, read_by, state, tenant
 from tests.console.page.clusters import lively
 from tests.console.page.conftest import Visited
 from tests.console.page.visitor import until, words
@@ -28,6 +28,20 @@ def test_changes_say_when_what_and_who_says_so(visited: Visited) -> None:
         "GPU 3 of gpu-b became healthy node gpu-b",
     ):
         assert expected in text, text
+
+
+def test_an_edit_of_any_config_map_that_the_webhook_reads_is_a_change(visited: Visited) -> None:
+    known = lively()
+    edit = {"manager": "argocd", "operation": "Update", "time": ago(minutes=9)}
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"] += [
+        {"metadata": {"name": name, "managedFields": [edit]}} for name in ("team-policies", "of-somebody-else")
+    ]
+    webhook = part("gpu-a", "webhook")
+    webhook["spec"]["volumes"] = [read_by("gpu-share-policies", "gpu-share-cluster", "team-policies")]
+    known.lists["/api/v1/namespaces/gpu-share/pods"].append(webhook)
+    text = words(visited(known).text("/changes"))
+    assert "ConfigMap team-policies was changed by argocd" in text
+    assert "of-somebody-else" not in text
 
 
 @pytest.mark.parametrize(("as_served", "times"), [(bytes, 1), (of_invalid_version, 0)])

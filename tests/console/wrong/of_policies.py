@@ -18,12 +18,7 @@ from tests.console.installations import (
     webhook,
     with_node,
 )
-from tests.console.objects import PROGRAM, gpu, part, state
-
-
-def read_by(name: str) -> dict[str, Any]:
-    """A volume with the policies, from a ConfigMap of this name."""
-    return {"name": "policies", "projected": {"sources": [{"configMap": {"name": name}}]}}
+from tests.console.objects import PROGRAM, gpu, part, read_by, state
 
 
 def that_read_others() -> Installation:
