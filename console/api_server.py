@@ -4,6 +4,7 @@ Requests to the API server of the user's kubeconfig, by the user's rights: bound
 A node's part answers through the API server's proxy, and may be anybody's by then: no redirect of it is followed.
 """
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -38,7 +39,7 @@ _MUCH_BYTES: Final = 1024 * 1024  # of one answer: if no more comes in time, les
 _LESS: Final = 8  # times less in the next answer where one is too large
 TOO_MANY_REQUESTS: Final = 429
 _OK: Final = 200
-_PROXY: Final = "/proxy/"  # in paths to what a node or a pod answers, by its own clock
+_PROXIED = re.compile(r"/(?:nodes|pods)/[^/]+/proxy/").search  # in paths to what answers by its own clock
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
     403: "ask for the right",
@@ -112,7 +113,7 @@ class ApiServer:
         """
         answer, content = self._ask("GET", path, query, {"Accept": "*/*"}, largest_bytes=largest_bytes)
         if answer.status != _OK:
-            remedies = _REMEDIES | (_REMEDIES_BEHIND_PROXY if _PROXY in path else {})
+            remedies = _REMEDIES | (_REMEDIES_BEHIND_PROXY if _PROXIED(path) else {})
             said, remedy = message_of(content), remedies.get(answer.status)
             if said:
                 raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
@@ -186,7 +187,7 @@ class ApiServer:
             asked = {"query_params": [*(query or {}).items()], "header_params": dict(headers), "body": body}
             call = self._client.param_serialize(method, path, auth_settings=["BearerToken"], **asked)
             answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
-            if _PROXY not in path:
+            if not _PROXIED(path):
                 self.clock.note(answer.response.headers)
             return answer, _read(answer.response, deadline, largest_bytes)
         except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:

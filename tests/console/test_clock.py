@@ -3,13 +3,15 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from console.api_server import ApiServer
+from console.api_server import ApiServer, UnseenError
 from console.look import look, look_at_nodes
 from console.words import moment
 from tests.console.explained import OURS, Asked, explain, known, only
@@ -98,6 +100,13 @@ def test_the_clock_of_a_node_that_answers_through_the_proxy_is_not_that_of_the_a
     on = cluster(state(gpu()))
     on.date = lambda path: date(HOUR if "/proxy/" in path else -HOUR)
     assert apart(look(connected(on)).at) == -HOUR
+
+
+def test_an_answer_about_a_namespace_named_proxy_says_the_time_too(connected: Connected) -> None:
+    api, began_seconds = connected(by(-HOUR, cluster(state(gpu())))), monotonic()
+    with suppress(UnseenError):  # it is not there, which is an answer
+        api.get("/api/v1/namespaces/proxy/pods")
+    assert api.clock.since(began_seconds).ahead_seconds == pytest.approx(HOUR.total_seconds(), abs=30)
 
 
 def test_of_answers_that_somebody_has_kept_the_newest_time_counts(connected: Connected) -> None:
