@@ -122,8 +122,9 @@ _JAX = Framework(
     ),
     note="The fraction is allocated at start, in each process, unless XLA_PYTHON_CLIENT_PREALLOCATE=false; "
     "it stays the cap then. The platform allocator ignores it. "
-    "JAX does not start with a value in both of its names, so the other one is set empty, whatever the image says. "
-    "Where a program of the image sets XLA_CLIENT_MEM_FRACTION at run time, write that name with the share into env.",
+    "JAX does not start with a value in both of its names: where the share is set in one, the other is set empty, "
+    "whatever the image says. "
+    "Where a program or a hook sets XLA_CLIENT_MEM_FRACTION at run time, write that name with the share into env.",
     source=_JAX_MEMORY,
 )
 

@@ -167,8 +167,8 @@ class Memory(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        if self.exclusive and not (self.spellings[0].variable and self.alike[1:]):
-            raise ValueError("exclusive is about two variables that are written alike, the first among them: name both")
+        if self.exclusive and (self.spellings[0].separator or not (self.spellings[0].variable and self.alike[1:])):
+            raise ValueError("exclusive is about two variables that are no lists, the first among them: name both")
 
     @property
     def alike(self) -> list[Spelling]:

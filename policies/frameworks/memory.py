@@ -14,6 +14,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
+from policies.frameworks.made_by_changes import made_by_changes
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
@@ -72,7 +73,11 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     recognised = [one for one in (named, image, program) if one is not None]
     names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
     judge = Judge(budget, recognised, names, allowance.count_setting)
-    found = OwnValues(container, line, catalogue.settings, judge, allowance)
+
+    def find(one: Container) -> OwnValues:
+        return OwnValues(one, line, catalogue.settings, judge, allowance)
+
+    found = find(container)
     in_effect = [one for one in found.in_environment if one.name not in found.unset]
     by_place = [(place, _told(place, in_effect, budget, catalogue)) for place in places]
     set_for_it = _once(change for _, first in by_place for change in first.changes)
@@ -80,6 +85,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
     own = _joined(own, set_for_it)
     own += found.in_words(set_for_it)
+    made = made_by_changes(own, set_for_it, container, line, find)
+    own += [one for one in made if not judge.keeps(one.verdict)]
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
     if by_place:
@@ -93,10 +100,16 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
 
 
 def _once(changes: Iterable[T]) -> tuple[T, ...]:
-    """Set each variable once: two frameworks of a cluster's own may read the same one, and the image's counts."""
+    """
+    Set each variable once: two frameworks of a cluster's own may read the same one, and the image's counts.
+
+    A share does before what empties the variable for the other one.
+    """
     made: dict[object, T] = {}
     for one in changes:
-        made.setdefault(one.name if isinstance(one, AddVariable | ReplaceVariable) else one, one)
+        key = one.name if isinstance(one, AddVariable | ReplaceVariable) else one
+        if key not in made or made[key] == AddVariable(str(key), ""):
+            made[key] = one
     return tuple(made.values())
 
 
@@ -154,10 +167,7 @@ def _told(place: Place, set_already: Sequence[OwnValue], budget: Budget, catalog
         return Told()
     if too_old := _version_warning(place, catalogue):
         return Told(warning=too_old)
-    words = [*place.line.words]
-    if memory.exclusive:
-        words += chain.from_iterable(place.line.hooks)  # which get the same variables
-    return told(_lowered(place.container.env or (), set_already), words, wanted)
+    return told(_lowered(place.container.env or (), set_already), place.line.words, wanted)
 
 
 def _advised(place: Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:

@@ -35,8 +35,7 @@ def told(env: Sequence[Variable], words: Collection[str], wanted: Wanted) -> Tol
     kept = [word for before, word in pairwise(["", *words]) if before not in UNSETTING]
     texts = [*kept, *(one.value or "" for one in env)]
     # A program that is told by two names stops (JAX), or believes one of them (PyTorch, by its version).
-    exclusive = wanted.memory.exclusive
-    named = (one for one in wanted.memory.alike if any(_sets(one.name, text, in_code=exclusive) for text in texts))
+    named = (one for one in wanted.memory.alike if any(_sets(one.name, text) for text in texts))
     name = next(named, spellings[0]).name
     value = wanted.text(spellings[0])
     # What is there already holds nothing, else the program would be told by it.
@@ -49,27 +48,14 @@ def _emptied(memory: Memory, names: Collection[str]) -> list[AddVariable]:
     return [AddVariable(one.name, "") for one in memory.alike if memory.exclusive and one.name not in names]
 
 
-def _sets(name: str, text: str, *, in_code: bool) -> bool:
-    """
-    Whether a text sets a variable: by `NAME=`, `${NAME:=`, `setenv NAME`, `set -x NAME`, or as a word alone.
-
-    *in_code*: by `environ["NAME"] =` of Python, too, or as a member of JSON or YAML, but not by `setdefault`, which
-    leaves an empty one as it is. Where two names are no fault, the share is safer by the one that no code sets.
-    """
-    if name not in text:
-        return False
-    return _setting(name).search(text) is not None or (in_code and _setting_in_code(name).search(text) is not None)
+def _sets(name: str, text: str) -> bool:
+    """Whether a text sets a variable: by `NAME=`, `${NAME:=`, `setenv NAME`, `set -x NAME`, or as a word alone."""
+    return name in text and _setting(name).search(text) is not None
 
 
 @cache
 def _setting(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{name}\+?=|\{{{name}:?=)|\A{name}\Z|(?:setenv|set\s+-\S+)\s+{name}\s")
-
-
-@cache
-def _setting_in_code(name: str) -> re.Pattern[str]:
-    named = rf"[\"']{name}\\*+[\"']"  # in a text within a text there are backslashes before quotes
-    return re.compile(rf"{named}\s*+(?:\]\s*+=(?!=)|:)|^[^\S\n]*+{name}:\s", re.MULTILINE)
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:

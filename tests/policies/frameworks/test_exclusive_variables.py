@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policies.errors import PolicyError
 from policies.grant import Denied, Grant
 from tests.policies.pods import container, decided, environment, granted, mutated, only_container, pod, policies
 
@@ -94,39 +95,37 @@ def test_the_name_with_the_share_in_it_may_not() -> None:
         assert isinstance(decided(on, SLICED), Denied)
 
 
-SETTING = [
-    by_python(f"import os\nos.environ['{NEW}']='0.15'\nimport jax"),
-    by_python(f'import os; os.environ.update({{"{NEW}": "0.15"}}); import jax'),
-    by_bash(f'python - <<\'PY\'\nimport os\nos.environ["{NEW}"] = "0.15"\nimport jax\nPY'),
-    by_bash(f'python -c "import os; os.environ[\\"{NEW}\\"] = \\"0.15\\"; import jax"'),
-    by_bash(f"cat > e.yaml <<'E'\nenv_vars:\n  {NEW}: 0.15\nE\nray job submit --runtime-env e.yaml -- python t.py"),
-    jax(command=["ray", "job", "submit", "--runtime-env-json", f'{{"env_vars":{{"{NEW}":"0.15"}}}}', "--", "./t"]),
-    jax(lifecycle={"postStart": {"exec": {"command": ["bash", "-c", f"{NEW}=.1 python warm.py"]}}}),
+@BOTH
+@pytest.mark.parametrize("text", [f"{NEW}=.1 python t.py", f"export {NEW}=${{{NEW}:-0.1}}; exec python t.py"])
+def test_the_share_is_told_by_the_name_that_a_text_sets(text: str, by: Any) -> None:
+    after = mutated(by_bash(text), by)
+    assert environment(only_container(after)) == {NEW: "0.2", OLD: ""}
+    assert mutated(after, by) == after
+
+
+ELSEWHERE = [
+    by_python(f"import os; print(os.environ['{NEW}'])"),
+    by_python(f"import os; os.environ.setdefault('{NEW}', '0.15'); import jax"),
+    by_python(f"import os; os.environ['{NEW}'] = os.environ.pop('{OLD}', '0.15'); import jax"),
+    by_python(f"import os; os.environ.pop('{NEW}', None); import jax"),
     jax(lifecycle={"preStop": {"exec": {"command": ["env", f"{NEW}=.1", "python", "save.py"]}}}),
 ]
 
 
 @BOTH
-@pytest.mark.parametrize("on", SETTING, ids=str)
-def test_the_share_is_told_by_the_name_that_code_and_documents_and_hooks_set(on: dict[str, Any], by: Any) -> None:
-    after = mutated(on, by)
-    assert environment(only_container(after)) == {NEW: "0.2", OLD: ""}
-    assert mutated(after, by) == after
-
-
-READING = [
-    by_python(f"import os; print(os.environ['{NEW}'])"),
-    by_python(f"import os; assert os.environ['{NEW}'] == ''"),
-    by_python(f"import os; os.environ.setdefault('{NEW}', '0.15'); import jax"),
-    by_python(f"import os; os.environ.pop('{NEW}', None); import jax"),
-    by_python(f"import os; os.environ['MY_{NEW}'] = '1'; import jax"),
-]
+@pytest.mark.parametrize("on", ELSEWHERE, ids=str)
+def test_code_and_hooks_do_not_change_the_name_which_all_versions_read(on: Any, by: Any) -> None:
+    assert environment(only_container(mutated(on, by))) == {OLD: "0.2", NEW: ""}
 
 
 @BOTH
-@pytest.mark.parametrize("on", READING, ids=str)
-def test_code_that_does_not_set_the_new_name_is_told_by_the_one_that_all_versions_read(on: Any, by: Any) -> None:
-    assert environment(only_container(mutated(on, by))) == {OLD: "0.2", NEW: ""}
+def test_a_share_comes_before_what_empties_its_variable_for_another_framework(by: Any) -> None:
+    of = by.of("default").policy.strategy
+    entry = f"{{name: alphafold3, programs: [python run.py], source: s, memory: {{spellings: [{{variable: {NEW}}}]}}}}"
+    cluster = policies(f"strategy: {of}", f"frameworks: [{entry}]")
+    after = mutated(by_bash("pip install -e . && python run.py"), cluster)
+    assert environment(only_container(after)) == {OLD: "0.2", NEW: "0.2"}
+    assert mutated(after, cluster) == after
 
 
 @BOTH
@@ -145,6 +144,12 @@ def test_an_image_that_nobody_knows_is_left_alone(by: Any) -> None:
 
 
 ENTRY = "frameworks: [{{name: acme, images: [acme], source: s, memory: {{exclusive: true, spellings: [{}]}}}}]"
+
+
+def test_an_entry_whose_settings_are_items_of_lists_may_not_say_so() -> None:
+    item = "{variable: ACME, value: 'part:{fraction}', separator: ','}"
+    with pytest.raises(PolicyError, match="two variables that are no lists"):
+        policies("", ENTRY.format(f"{item}, {item.replace('ACME', 'ACME_GPU')}"))
 
 
 def test_an_entry_of_ones_own_may_say_so() -> None:
