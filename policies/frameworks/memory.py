@@ -85,8 +85,9 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
     own = _joined(own, set_for_it)
     own += found.in_words(set_for_it)
-    made = made_by_changes(own, set_for_it, container, line, find)
-    own += [one for one in made if not judge.keeps(one.verdict)]
+    if all(one.change or one.verdict in MISSED or judge.keeps(one.verdict) for one in own):  # else it is told anyway
+        made = made_by_changes(own, set_for_it, container, line, find)
+        own += [one for one in made if not judge.keeps(one.verdict)]
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
     if by_place:
