@@ -14,7 +14,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
-from policies.frameworks.made_by_changes import made_by_changes
+from policies.frameworks.made_by_changes import as_changed, made_too_much
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
@@ -84,10 +84,10 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     joined = {change.name for change in set_for_it}
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
     own = _joined(own, set_for_it)
-    own += found.in_words(set_for_it)
-    if all(one.change or one.verdict in MISSED or judge.keeps(one.verdict) for one in own):  # else it is told anyway
-        made = made_by_changes(own, set_for_it, container, line, find)
-        own += [one for one in made if not judge.keeps(one.verdict)]
+    changed = as_changed(own, set_for_it, container, line, find)
+    if changed is not None:
+        own += [one for one in made_too_much(own, changed.in_environment) if not judge.keeps(one.verdict)]
+    own += (changed or found).in_words(set_for_it)
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
     if by_place:
