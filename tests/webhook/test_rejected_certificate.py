@@ -2,19 +2,17 @@
 
 import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from certs.issuer import CA, new_ca
+from tests.webhook.served_pairs import files_of, served
 from tests.webhook.serving import NO_CHECK_TIME, Server, wait_for
 from tests.webhook.volume import Volume
 
-
-def files_of(authority: CA, *, ahead: timedelta = timedelta()) -> dict[str, bytes]:
-    pair = authority.issue(("localhost",), now=datetime.now(UTC) + ahead)
-    return {"ca.crt": authority.pair.certificate_pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
+AHEAD = 2 / 24  # days of the API server's clock before ours
 
 
 def trusting(authority: CA, *, checks_time: bool) -> ssl.SSLContext:
@@ -27,8 +25,7 @@ def trusting(authority: CA, *, checks_time: bool) -> ssl.SSLContext:
 def shown(server: Server, by: ssl.SSLContext) -> bytes:
     """The certificate that a caller is shown and trusts, PEM; empty if it does not."""
     try:
-        with server.tls(by) as connection:
-            return ssl.DER_cert_to_PEM_cert(connection.getpeercert(binary_form=True) or b"").encode()
+        return served(server, by)
     except ssl.SSLCertVerificationError:
         return b""
 
@@ -38,14 +35,21 @@ def authorities() -> tuple[CA, CA]:
     return new_ca(now=datetime.now(UTC)), new_ca(now=datetime.now(UTC))
 
 
+def renewed(directory: Path, policies: Path, start: Callable[..., Server], *pairs: dict[str, bytes]) -> Server:
+    """A server that began with the first of two *pairs*, and was given the second."""
+    old, newest = pairs
+    volume = Volume(directory / "secret", old)
+    server = start(policies, volume.directory)
+    volume.swap(newest)
+    return server
+
+
 def test_callers_that_no_longer_trust_the_old_pair_get_the_one_that_is_not_valid_yet_by_our_clock(
     tmp_path: Path, policies: Path, authorities: tuple[CA, CA], start: Callable[..., Server]
 ) -> None:
     before, after = authorities
-    volume = Volume(tmp_path / "secret", files_of(before))
-    server = start(policies, volume.directory)
-    newest = files_of(after, ahead=timedelta(hours=2))
-    volume.swap(newest)
+    newest = files_of(after, days_ago=-AHEAD)
+    server = renewed(tmp_path, policies, start, files_of(before), newest)
     api_server = trusting(after, checks_time=False)  # its clock is two hours ahead of ours
     assert shown(server, api_server) == b""
     for _ in range(3):
@@ -63,9 +67,7 @@ def test_callers_that_reject_both_pairs_keep_nobody_from_the_valid_one_for_long(
 ) -> None:
     authority, stranger = authorities
     old = files_of(authority)
-    volume = Volume(tmp_path / "secret", old)
-    server = start(policies, volume.directory)
-    volume.swap(files_of(authority, ahead=timedelta(hours=2)))
+    server = renewed(tmp_path, policies, start, old, files_of(authority, days_ago=-AHEAD))
     api_server = trusting(authority, checks_time=True)
     for rejections in range(1, 4):
         for _ in range(rejections):
@@ -78,10 +80,8 @@ def test_where_no_other_pair_waits_a_rejection_changes_nothing(
     tmp_path: Path, policies: Path, authorities: tuple[CA, CA], start: Callable[..., Server]
 ) -> None:
     authority, stranger = authorities
-    volume = Volume(tmp_path / "secret", files_of(authority))
-    server = start(policies, volume.directory)
     newest = files_of(authority)
-    volume.swap(newest)
+    server = renewed(tmp_path, policies, start, files_of(authority), newest)
     for _ in range(3):
         assert shown(server, trusting(stranger, checks_time=True)) == b""
         assert shown(server, trusting(authority, checks_time=True)) == newest["tls.crt"]
