@@ -109,7 +109,8 @@ def _once(changes: Iterable[T]) -> tuple[T, ...]:
     made: dict[object, T] = {}
     for one in changes:
         key = one.name if isinstance(one, AddVariable | ReplaceVariable) else one
-        if key not in made or made[key] == AddVariable(str(key), ""):
+        held = made.setdefault(key, one)
+        if isinstance(held, AddVariable) and not held.value:
             made[key] = one
     return tuple(made.values())
 
