@@ -96,7 +96,9 @@ def test_requests_in_records_of_one_byte_are_answered(server: Server, tmp_path: 
 
 def test_a_record_that_was_changed_ends_the_connection_with_an_alert(server: Server, tmp_path: Path) -> None:
     with sender(server, tmp_path / "keys") as (connection, maker):
-        connection.sendall(maker.record(GET)[:-1] + b"x")
+        record = bytearray(maker.record(GET))
+        record[-1] ^= 1  # another byte for sure: a fixed one would be the right one now and then
+        connection.sendall(record)
         assert connection.recv(65536)
         assert connection.recv(65536) == b""
 
