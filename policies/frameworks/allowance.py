@@ -8,6 +8,7 @@ from policies.denial import DeniedError
 
 MOST_EXPANDED: Final = 96 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
+MOST_MENTIONS: Final = 256  # of frameworks' programs in texts that may start them, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
 MOST_STEPS: Final = 8300  # of about a microsecond, in which shells' texts are read, in one pod
 MOST_COPIED: Final = 256 * 1024  # characters of values that become words as they are, at less cost, in one pod
@@ -29,12 +30,13 @@ class Allowance:
     And how long its shells' texts are read, by what is made of them: commands, words and characters, not time.
     """
 
-    __slots__ = ("_characters", "_copied", "_references", "_rewritten_bytes", "_settings", "_steps")
+    __slots__ = ("_characters", "_copied", "_mentions", "_references", "_rewritten_bytes", "_settings", "_steps")
 
     def __init__(self, steps_beside: int = 0) -> None:
         """Begin with a pod the rest of which, beside shells' texts, takes as long as so many steps."""
         self._characters = MOST_EXPANDED
         self._copied = MOST_COPIED
+        self._mentions = MOST_MENTIONS
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
         self._settings = MOST_SETTINGS
@@ -51,6 +53,18 @@ class Allowance:
         if self._references < 0:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
             raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
+
+    def mention(self, times: int) -> None:
+        """
+        Count *times* that texts may name a program of a framework.
+
+        Raises:
+            DeniedError: If they are more than in any real pod.
+        """
+        self._mentions -= times
+        if self._mentions < 0:
+            what = f"The pod's commands name programs of frameworks more than {MOST_MENTIONS} times"
+            raise DeniedError("PodTooLarge", what, "Start each of them by its own words, or put its script into a file")
 
     def count_setting(self) -> None:
         """

@@ -1,7 +1,7 @@
 """Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import nsmallest
 from itertools import chain, dropwhile, islice
@@ -22,9 +22,9 @@ _FIRST_YEAR = 10  # from this number on a tag counts by years and months
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
-_MOST_TEXTS = 4  # of a command line that mention a program
-_MOST_MENTIONS = 4  # of a program's last word in one text
-_MOST_MENTIONED = 16  # programs of a command line, by their last words, and then mentions of programs in it
+_MOST_MENTIONS = 16  # of a program's last word in one text
+_MOST_OF_OTHERS = 16  # mentions, of a program that does not take what would be added
+_MOST_MENTIONED = 24  # programs of a command line, by their last words
 _LONGEST_BEFORE = 96  # characters in front of it
 _BEHIND_WORD = " \t\n;&|()`'\""
 _BEFORE_WORD = r"\s;&|(){}`'\"/"
@@ -114,16 +114,21 @@ class Catalogue:
                     return framework
         return None
 
-    def within(self, line: CommandLine) -> Framework | None:
-        """Recognise the framework that a command line starts by a launcher or in a shell's text."""
+    def within(self, line: CommandLine, count: Callable[[int], None]) -> Framework | None:
+        """
+        Recognise the framework that a command line starts by a launcher or in a shell's text.
+
+        *count* is told how many mentions of programs are looked at, before they are.
+        """
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
         if not self._beginnings.any_in(together):  # as in most texts
             return None
         words = self._first(self._last_words.found_in(together))  # many programs end in the same, such as `serve`
-        mentions = ((self._by_last_word[last], before) for last in words for before in _mentions(last, texts))
-        mentioned = ((found, before) for by_front, before in mentions if (found := _ending(by_front, before)))
-        looked_at = ((one, before) for found, before in islice(mentioned, _MOST_MENTIONED) for one in found)
+        mentions = {last: [*_mentions(last, texts)] for last in words}
+        count(sum(map(len, mentions.values())))
+        each = ((self._by_last_word[last], before) for last, several in mentions.items() for before in several)
+        looked_at = ((one, before) for by_front, before in each for one in _ending(by_front, before))
         in_order = sorted(looked_at, key=lambda one: one[0].rank)
         return next((one.framework for one, before in in_order if _starts(one.program, before)), None)
 
@@ -134,12 +139,11 @@ class Catalogue:
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
         texts = dict.fromkeys(_texts(line))
-        ways = (
-            one
-            for one in framework.other_programs
-            if line.starts(one) or any(_starts(one, before) for before in _mentions(one.rpartition(" ")[2], texts))
-        )
-        return next(ways, "")
+        for one in framework.other_programs:
+            mentions = islice(_mentions(one.rpartition(" ")[2], texts), _MOST_OF_OTHERS)
+            if line.starts(one) or any(_starts(one, before) for before in mentions):
+                return one
+        return ""
 
     def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""
@@ -164,12 +168,12 @@ def _in_one(words: Sequence[str]) -> str:
     return " ".join([one for one in words if " " not in one])
 
 
-def _mentions(word: str, texts: Iterable[str]) -> list[str]:
-    """List what stands before a word in texts, those that are for a shell before others; no more than is looked at."""
+def _mentions(word: str, texts: Iterable[str]) -> Iterator[str]:
+    """Yield what stands before a word in texts, those that are for a shell before others; some of each text."""
     naming = [text for text in texts if word in text]
     if len(naming) > 1:
         naming.sort(key=lambda text: " " not in text)
-    return [before for text in naming[:_MOST_TEXTS] for before in _mentions_in(text, word)]
+    return chain.from_iterable(_mentions_in(text, word) for text in naming)
 
 
 def _mentions_in(text: str, word: str) -> list[str]:

@@ -43,3 +43,16 @@ def made_too_much(before: Iterable[OwnValue], after: Iterable[OwnValue]) -> list
     known = {(one.name, one.verdict, one.value) for one in before if one.change is None}
     new = (one for one in after if (one.name, one.verdict, one.value) not in known)
     return [msgspec.structs.replace(one, change=None) for one in new]
+
+
+def joined(own: Iterable[OwnValue], changes: Sequence[AddVariable | ReplaceVariable]) -> list[OwnValue]:
+    """Where a variable is lowered or replaced, and the share joined to it or set, let that be one change."""
+    names = {change.name for change in changes}
+    by_index = {one.index: one for one in changes if isinstance(one, ReplaceVariable)}
+    return [
+        msgspec.structs.replace(one, change=by_index.get(one.change.index, one.change))
+        if isinstance(one.change, ReplaceVariable)
+        else one
+        for one in own
+        if one.verdict != "replaced" or one.name not in names
+    ]

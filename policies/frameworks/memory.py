@@ -14,7 +14,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
-from policies.frameworks.made_by_changes import as_changed, made_too_much
+from policies.frameworks.made_by_changes import as_changed, joined, made_too_much
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
@@ -66,7 +66,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
     frameworks = [named] if named is not None else []
     if wish.name is None and wish.detects:
-        frameworks = detected(container, line, catalogue, image=image, program=program)
+        within = catalogue.within(line, allowance.mention) if program is None else None
+        frameworks = detected(container, image=image, program=program, within=within)
     places = places_of(container, line, frameworks, image) if wish.adds else []
     if catalogue.settings.are_inert(container, line):
         return _together([_advised(one, _told(one, (), budget, catalogue), (), budget, catalogue) for one in places])
@@ -81,9 +82,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     in_effect = [one for one in found.in_environment if one.name not in found.unset]
     by_place = [(place, _told(place, in_effect, budget, catalogue)) for place in places]
     set_for_it = _once(change for _, first in by_place for change in first.changes)
-    joined = {change.name for change in set_for_it}
-    own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
-    own = _joined(own, set_for_it)
+    own = joined(found.in_environment, set_for_it)
     changed = as_changed(own, set_for_it, container, line, find)
     if changed is not None:
         own += [one for one in made_too_much(own, changed.in_environment) if not judge.keeps(one.verdict)]
@@ -113,17 +112,6 @@ def _once(changes: Iterable[T]) -> tuple[T, ...]:
         if isinstance(held, AddVariable) and not held.value:
             made[key] = one
     return tuple(made.values())
-
-
-def _joined(own: Sequence[OwnValue], changes: Iterable[Change]) -> list[OwnValue]:
-    """Where a variable of several settings is lowered and the share joined to it, let that be one change."""
-    by_index = {one.index: one for one in changes if isinstance(one, ReplaceVariable)}
-    return [
-        msgspec.structs.replace(one, change=by_index.get(one.change.index, one.change))
-        if isinstance(one.change, ReplaceVariable)
-        else one
-        for one in own
-    ]
 
 
 def _lowered(env: Sequence[Variable], own: Iterable[OwnValue]) -> Sequence[Variable]:

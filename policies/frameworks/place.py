@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
-from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.pod import Container
 
@@ -37,21 +36,15 @@ class Place(NamedTuple):
 
 
 def detected(
-    container: Container,
-    line: CommandLine,
-    catalogue: Catalogue,
-    *,
-    image: Framework | None,
-    program: Framework | None,
+    container: Container, *, image: Framework | None, program: Framework | None, within: Framework | None
 ) -> list[Framework]:
     """
     Believe the program, but where the image takes arguments and is given nothing else.
 
-    What a launcher or a shell's text starts counts beside the image, whose variables it may read as well.
+    What a launcher or a shell's text starts, *within* a command, counts beside the image, whose variables it may read.
     """
     if program is not None and not (image is not None and image.image_takes_arguments and not container.command):
         return [program]
-    within = catalogue.within(line) if program is None else None
     found = [one for one in (image, within) if one is not None]
     return found[:1] if image is within else found
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policies.frameworks.allowance import MOST_EXPANDED
+from policies.frameworks.allowance import MOST_EXPANDED, MOST_MENTIONS
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.settings import SettingIndex
 from policies.size import MOST_SHARES
@@ -36,11 +36,14 @@ def unread(size: int) -> Iterator[Worst]:
     yield "numbers behind a long option", pod("0.2", container(command=["x", word], env=numbers))
     known = sorted({program.rpartition(" ")[2] for one in BUILT_IN for program in one.programs}, key=len)
     single = [one for one in known if any(one in entry.programs for entry in BUILT_IN)]
+    often = MOST_MENTIONS // MOST_SHARES
     starts = {
         "own programs": " ".join(f"-m team{number}.server" for number in range(64)),
-        "known programs": " ".join(f"{last} " * 4 for last in known[:16]),
-        "named programs": "\n".join([f"sed {one.programs[0]}" for one in BUILT_IN[:12] if one.programs] * 4),
-        "programs behind a tool": "\n".join([f"sed p q r s t {' '.join(single[at : at + 3])}" for at in (0, 3)] * 4),
+        "known programs": " ".join(known[:often]),
+        "known programs and text": " ".join([*known[:often], *["a b"] * 300]),
+        "named programs": "\n".join(f"sed {one.programs[0]}" for one in BUILT_IN[:often] if one.programs),
+        "programs behind a tool": f"sed p q r s t {' '.join(single[:often])}",
+        "times the same program": "sed\n" * 20 + "sed p q r s t vllm serve\n" * often,
     }
     shares = {f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)}
     for name, text in starts.items():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from policies.denial import MOST_CHANGES, DeniedError
-from policies.frameworks.allowance import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
+from policies.frameworks.allowance import MOST_EXPANDED, MOST_MENTIONS, MOST_REFERENCES, MOST_SETTINGS
 from policies.size import (
     LONGEST_TEXT,
     MOST_ANNOTATIONS,
@@ -166,6 +166,16 @@ def test_a_text_that_is_not_read_is_denied_for_its_settings_before_each_is_looke
     looked_at(["fish", "-c", "PYTORCH_ALLOC_CONF=" * MOST_SETTINGS])
     with pytest.raises(DeniedError, match=f"more than {MOST_SETTINGS} times"):
         looked_at(["fish", "-c", "PYTORCH_ALLOC_CONF=" * (MOST_SETTINGS + 1)])
+
+
+def test_a_pod_may_name_programs_so_often_and_no_more() -> None:
+    def on(times: int, containers: int) -> dict[str, Any]:
+        text = "; ".join(f"echo {one}" for one in ("vllm serve", "tritonserver", "torchrun", "trtllm-serve") * times)
+        return _each(container(command=["bash", "-c", text]), containers)
+
+    granted(on(16, MOST_MENTIONS // 64))
+    assert denied(on(16, MOST_MENTIONS // 64 + 1)).code == "PodTooLarge"
+    granted(on(1000, 1))  # a word that comes again and again in one script is looked at for the first times
 
 
 def _each(of: dict[str, Any], count: int) -> dict[str, Any]:

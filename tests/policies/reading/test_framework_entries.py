@@ -130,6 +130,7 @@ def test_the_longest_names_are_looked_for_though_each_begins_as_another_does() -
             memory=Memory(spellings=tuple(Spelling(variable=name) for name in names)),
         )
     ]
-    found = Catalogue(BUILT_IN, entries).within(CommandLine(Container(name="a", command=["sh", "-c", names[-1]])))
+    line = CommandLine(Container(name="a", command=["sh", "-c", names[-1]]))
+    found = Catalogue(BUILT_IN, entries).within(line, lambda _: None)
     assert found is not None
     assert found.name == "x"
