@@ -12,10 +12,17 @@ from click.testing import CliRunner, Result
 from console.api_server import ApiServer
 from console.kubeconfig import connect
 from gpu_share import main
+from tests.console.objects import at_one_moment
 from tests.console.stand_in import StandIn, serve
 
 Asked = Callable[..., Result]
 Served = Callable[[StandIn], Path]
+
+
+@pytest.fixture(autouse=True)
+def _moment() -> Iterator[None]:
+    with at_one_moment():
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Objects of a cluster with shares, as its API server and its nodes give them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
@@ -12,8 +14,22 @@ GIB = 1024**3
 PROGRAM = version("gpu-share")
 
 
+_began: datetime | None = None
+
+
+@contextmanager
+def at_one_moment() -> Iterator[None]:
+    """Have all objects made as of now: their order goes by their time, and a second can end between two of them."""
+    global _began  # noqa: PLW0603 - what a test makes with `ago`, in whatever function
+    _began = datetime.now(UTC)
+    try:
+        yield
+    finally:
+        _began = None
+
+
 def ago(**passed: float) -> str:
-    return (datetime.now(UTC) - timedelta(**passed)).isoformat(timespec="seconds")
+    return ((_began or datetime.now(UTC)) - timedelta(**passed)).isoformat(timespec="seconds")
 
 
 def node(name: str = "gpu-a", *, labelled: bool = True, **status: Any) -> Object:

@@ -73,8 +73,7 @@ def test_few_pods_are_all_explained_in_their_order_by_policies_that_are_read_onc
 
 
 def test_of_pods_in_very_many_states_the_first_are_explained_and_the_others_counted(asked: Asked) -> None:
-    at_once = ago(minutes=5)  # else the newest of a second that begins meanwhile come first
-    on = crowd(*(failed(f"c-{n:03}", f"Reason{n % 60}", created=at_once) for n in range(100)))
+    on = crowd(*(failed(f"c-{n:03}", f"Reason{n % 60}") for n in range(100)))
     text = explain(asked, on, "deploy/resnet")
     assert pods_of(text) == [f"c-{n:03}: Failed on gpu-a, created 5 min ago, and 1 more like it" for n in range(20)]
     assert "    20 of 100 explained: " in text
