@@ -82,7 +82,7 @@ def test_so_does_for_how_long_a_pod_has_been_as_it_is(shown: Shown, asked: Asked
         return by(ahead, cluster(state(gpu()), pods=(slow(minutes, **status),)))
 
     assert doctor(shown, on(-15, HOUR), "pods-run")[0] == "warning"
-    assert doctor(shown, on(61, -HOUR), "pods-run")[0] != "warning"
+    assert doctor(shown, on(60.5, -HOUR), "pods-run")[0] != "warning"
     assert " 45 min " in asked(on(-15, HOUR), "top", "--once").stdout
 
 
