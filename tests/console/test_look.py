@@ -129,11 +129,11 @@ def test_nodes_that_hang_or_drip_end_with_the_deadline(connected: Connected, mon
     assert (hanging.state, fine.state) == (None, B)
     known.drips = True
     assert [one.state for one in look(connected(known)).nodes] == [None, None]
-    assert time.monotonic() - begin < 2.5
+    assert time.monotonic() - begin < 10
 
 
 def _late() -> tuple[int, bytes]:
-    time.sleep(3)
+    time.sleep(30)
     return 200, b""
 
 

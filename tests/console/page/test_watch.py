@@ -85,9 +85,9 @@ def test_a_look_that_fails_leaves_what_was_seen_and_says_why(monkeypatch: pytest
 
 def test_an_answer_is_asked_for_once_and_again_when_it_is_old() -> None:
     numbers = count(1)
-    answers: Answers[str, int] = Answers(lambda _: next(numbers), seconds=0.2)
+    answers: Answers[str, int] = Answers(lambda _: next(numbers), seconds=1)
     assert [answers.get("a"), answers.get("a"), answers.get("b")] == [1, 1, 2]
-    time.sleep(0.25)
+    time.sleep(1.05)
     assert answers.get("a") == 3
 
 

@@ -233,9 +233,10 @@ def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
     service = DevicePluginService(resource, on_end=lambda _: None)
     service.close()
     begin = monotonic()
-    with pytest.raises(PluginCallError, match="more than a GPU of this node has"):
-        ServiceAsPlugin(service).allocate([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))])
-    assert monotonic() - begin < 0.4
+    for _ in range(5):  # of which each would wait for longer than the one before: 7.5 s together
+        with pytest.raises(PluginCallError, match="more than a GPU of this node has"):
+            ServiceAsPlugin(service).allocate([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))])
+    assert monotonic() - begin < 3
 
 
 def _healthy(message: api_pb2.ListAndWatchResponse) -> int:

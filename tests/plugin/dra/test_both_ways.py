@@ -173,8 +173,8 @@ def test_of_a_gpu_that_a_claim_was_deleted_from_by_force_the_kubelet_hears_once_
     plugin.logged("a GPU stays with who has allocated it")
     node.register()
     node.scheduler.release(claim)  # the claim is gone, and its containers are about to be
-    node.kubelet.unprepare(claim)
     before_seconds = monotonic()
+    node.kubelet.unprepare(claim)
     hold_seconds = plugin.logged("claim unprepared")["hold_seconds"]
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
     assert hold_seconds - 1 < monotonic() - before_seconds
