@@ -4,15 +4,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from console.seen import SeenNode
-from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES
+from console.words import Shown
+from policies.cluster import Cluster
 from policies.node_state import LEFT_TO_OTHERS
 from policies.nodes import NodeRule
+from policies.other_devices import is_other_gpu
 from policies.quantity import whole
 
 _INSTANCES: Final = "nvidia.com/mig-"  # one resource for each profile
 _COUNTED: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")  # others count memory too, or parts of a GPU
 # By NVIDIA's GPU feature discovery: how many times its plugin advertises each GPU.
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
+_AS_SHIPPED: Final = Cluster()
 
 
 def gpus_left(rules: Sequence[NodeRule]) -> int | None:
@@ -36,15 +39,12 @@ def leaves_instances(node: SeenNode) -> bool:
     return node.state is not None and any(LEFT_TO_OTHERS in one for one in node.state.skipped)
 
 
-def advertised_beyond(node: SeenNode, rules: Sequence[NodeRule]) -> Iterator[str]:
-    """Say what other device plugins advertise of a node that *rules*, its entries, do not leave to them."""
-    left = gpus_left(rules)
+def advertised_beyond(node: SeenNode, cluster: Cluster) -> Iterator[str]:
+    """Say what other device plugins advertise of a node that `nodes` of *cluster* does not leave to them."""
+    left = gpus_left(cluster.nodes_of(node.name))
     shares_instances = any(gpu.is_instance for gpu in node.gpus) and not leaves_instances(node)
     taken = []
-    for name, quantity in sorted(node.allocatable.items()):
-        amount = whole(quantity) or 0
-        if not amount or not name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
-            continue
+    for name, amount in _of_others(node, cluster):
         if name.startswith(_INSTANCES):
             taken += [name] if shares_instances else []
         elif name in _COUNTED and leaves_instances(node):  # by NVIDIA's strategy `single` these are called so, too
@@ -55,6 +55,15 @@ def advertised_beyond(node: SeenNode, rules: Sequence[NodeRule]) -> Iterator[str
             yield f"{node.name} advertises {amount} {name}, and nodes of _cluster.yaml leaves {left} to others"
     if taken:
         yield f"{node.name} advertises {', '.join(taken)} too"
+
+
+def _of_others(node: SeenNode, cluster: Cluster) -> Iterator[tuple[str, int]]:
+    """Yield by name how many GPUs, or parts of them, a node has that are not called as shares are, now or before."""
+    told = {gpu.resource for gpu in node.gpus}
+    for name, quantity in sorted(node.allocatable.items()):
+        is_ours = name in told or cluster.is_ours(name) or _AS_SHIPPED.is_ours(name)
+        if (amount := whole(quantity)) and is_other_gpu(name) and not is_ours:
+            yield Shown(name), amount
 
 
 def _replicas(node: SeenNode) -> int:

@@ -10,9 +10,9 @@ from console.doctor.kubernetes import OLDEST, OLDEST_DRA, version_in, written
 from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
 from console.doctor.of_dra import is_used, unless_used
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, unknown, warn
-from console.seen import ALL_NODES, SeenNode
+from console.seen import ALL_NODES
+from policies.cluster import Cluster
 from policies.contract import DRA, NODE_LABEL
-from policies.nodes import NodeRule
 
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _NONE_YET: Final = not_applicable("none is, as it should be before the installation")
@@ -99,20 +99,20 @@ def _all_partitioned(on: Installation) -> bool:
     return strategies == {"partition"}
 
 
-def _rules(on: Installation, node: SeenNode) -> tuple[NodeRule, ...]:
-    return on.policies.cluster.nodes_of(node.name) if on.policies else ()
+def _cluster(on: Installation) -> Cluster:
+    return on.policies.cluster if on.policies else Cluster()
 
 
 def _advertised(on: Installation) -> Iterator[str]:
     for node in on.seen.nodes:
         if node.labelled:
-            yield from advertised_beyond(node, _rules(on, node))
+            yield from advertised_beyond(node, _cluster(on))
 
 
 def _published(on: Installation) -> Iterator[str]:
     theirs = {one.spec.node_name for one in on.slices or () if one.spec.driver == _NVIDIA_DRA_DRIVER}
     for node in on.seen.nodes:
-        is_left = leaves_instances(node) or gpus_left(_rules(on, node)) != 0
+        is_left = leaves_instances(node) or gpus_left(_cluster(on).nodes_of(node.name)) != 0
         if node.labelled and node.name in theirs and not is_left:
             yield f"{node.name} has devices of the DRA driver {_NVIDIA_DRA_DRIVER} too"
 

@@ -16,7 +16,9 @@ from policies.contract import NAMESPACE
 T = TypeVar("T")
 
 _NOT_FOUND: Final = 404
-_DRA: Final = "/apis/resource.k8s.io/v1"
+_DRA: Final = "/apis/resource.k8s.io"
+# Kubernetes 1.33 and older have no v1. Devices look different in each, which nothing here reads; all else is the same.
+_WITH_SLICES: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 _GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{name="(\w{1,100})"[^}]{0,100}\} ([01])$', re.MULTILINE)
 # The pods of NVIDIA's GPU Operator that install its container toolkit; the tag of their image is its version.
 _TOOLKIT_LABEL: Final = "app=nvidia-container-toolkit-daemonset"
@@ -96,13 +98,16 @@ def gates(api: ApiServer) -> dict[str, bool]:
 
 
 def classes(api: ApiServer) -> tuple[DeviceClass, ...]:
-    """List the DeviceClasses; none where DRA is not served."""
-    return _if_served(api, DeviceClass, "deviceclasses")
+    """List the DeviceClasses; none where DRA is not served as our sizes need it."""
+    return _if_served(api, DeviceClass, "v1/deviceclasses") or ()
 
 
 def slices(api: ApiServer) -> tuple[ResourceSlice, ...]:
-    """List what drivers have on which node; none where DRA is not served."""
-    return _if_served(api, ResourceSlice, "resourceslices")
+    """List what drivers have on which node, by the newest version that is served; none where DRA is not."""
+    for one in _WITH_SLICES:
+        if (found := _if_served(api, ResourceSlice, f"{one}/resourceslices")) is not None:
+            return found
+    return ()
 
 
 def toolkits(api: ApiServer) -> dict[str, str]:
@@ -115,10 +120,11 @@ def toolkits(api: ApiServer) -> dict[str, str]:
     return found
 
 
-def _if_served(api: ApiServer, kind: type[T], resource: str) -> tuple[T, ...]:
+def _if_served(api: ApiServer, kind: type[T], resource: str) -> tuple[T, ...] | None:
+    """List objects; None where the API server knows no such *resource*."""
     try:
         return tuple(api.all(kind, f"{_DRA}/{resource}"))
     except UnseenError as error:
         if error.status == _NOT_FOUND:
-            return ()
+            return None
         raise

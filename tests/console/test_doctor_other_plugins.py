@@ -64,6 +64,36 @@ def test_where_nothing_is_left_to_another_plugin_it_is_told_of(rules: tuple[str,
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        *("k8s.amazonaws.com/vgpu", "aliyun.com/gpu-mem", "volcano.sh/vgpu-number", "run.ai/gpu", "nvidia.com/gpu"),
+        *("nvidia.com/shared-gpu", "nvidia.com/GP104GL_A10", "tencent.com/vcuda-core", "amd.com/gpu"),
+    ],
+)
+def test_every_resource_that_admission_takes_for_a_gpu_is_told_of(name: str) -> None:
+    assert found(of({name: "4"})) == (f"gpu-0 advertises {name} too",)
+    assert found(of({name: "0"})) == ()
+
+
+@pytest.mark.parametrize("name", ["gpu-share.dev/gpu", "gpu-share.dev/vgpu-mig-1g.10gb", "rdma/hca", "example.com/npu"])
+def test_a_resource_of_shares_or_of_something_else_is_none_of_other_plugins(name: str) -> None:
+    assert found(of({name: "4"})) == ()
+
+
+def test_as_shares_are_called_now_or_were_before_no_other_plugin_is_told_of() -> None:
+    names = {"k8s.amazonaws.com/vgpu": "10", "example.com/vgpu-model-t4": "10", "old.io/vgpu": "10"}
+    cluster = policies(f"{CLUSTER}resourceNames: {{mps: k8s.amazonaws.com/vgpu, time-slicing: example.com/vgpu}}\n")
+    assert found(of(names, gpus=(gpu(resource="old.io/vgpu"),), **cluster)) == ()
+    hidden = {"policies": Unseen(what="policies", why="it is forbidden", right="get configmaps")}
+    unread = of({"old.io/vgpu": "10"}, gpus=(gpu(resource="old.io/vgpu"),), policies=None, unseen=hidden)
+    assert found(unread) == ()
+
+
+def test_what_others_call_a_resource_moves_no_cursor() -> None:
+    assert found(of({"x.io/gpu\x1b[2J": "1"})) == ("gpu-0 advertises x.io/gpu?[2J too",)
+
+
+@pytest.mark.parametrize(
     ("advertised", "labels", "is_more"),
     [
         ({"nvidia.com/gpu": "2"}, {}, False),
