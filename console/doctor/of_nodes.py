@@ -139,7 +139,8 @@ def _no_states(on: Installation) -> str:
     return "" if any(node.state for node in on.seen.nodes) else "no node says how its GPUs are"
 
 
-def _no_gpus(on: Installation) -> str:
+def no_gpus(on: Installation) -> str:
+    """Say that no GPU is known, where that is so."""
     return "" if any(True for _ in _gpus(on)) else "no node tells of a GPU"
 
 
@@ -174,7 +175,7 @@ NODES: Final = (
         says="all GPUs are healthy",
         page=_PAGE,
         judge=healthy,
-        absent=_no_gpus,
+        absent=no_gpus,
         rests_on=(STATES,),
     ),
     Check(

@@ -5,6 +5,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used, unless_used
+from console.doctor.of_nodes import no_nodes
 from console.doctor.parts import parts
 from console.doctor.verdict import (
     OK,
@@ -218,5 +219,12 @@ RUNTIMES: Final = (
         judge=toolkit_settings,
         rests_on=(STATES,),
     ),
-    Check(name="cdi", says="container runtimes have CDI", page=_RUNTIMES, judge=cdi, rests_on=(ALL_NODES,)),
+    Check(
+        name="cdi",
+        says="container runtimes have CDI",
+        page=_RUNTIMES,
+        judge=cdi,
+        absent=no_nodes,
+        rests_on=(ALL_NODES,),
+    ),
 )

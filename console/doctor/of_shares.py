@@ -1,16 +1,20 @@
 """Checks whether containers keep to their share, and whether all who use a GPU have one."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Final
+
+import msgspec
 
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.doctor.of_nodes import no_gpus
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, warn
 from console.off_gpu import without_gpu
 from console.seen import SHARED_PODS, STATES, SeenNode
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
-from policies.node_state import Tenant
+from policies.node_state import Gpu, Tenant
 from policies.outsiders import END_IT, END_THEM, taking
 
 _OLD_SECONDS: Final = 45.0  # of what `gpu-share mps` measures every ten; from then on the node does not tell it
@@ -22,11 +26,16 @@ _NOT_TOLD: Final = (
     "it is known half a minute after gpu-share-mps of this version has started there, where the kubelet names all who "
     "hold something of the GPU, which it does not of init containers, and it is known of each process whose it is"
 )
+_OF_INSTANCES: Final = "of MIG instances no driver tells it"
 _UNSEEN: Final = "gpu-share explain POD -n NAMESPACE says what to do"
 
 
 def within_share(on: Installation) -> Verdict:
     """See that no tenant takes more than its share, or can because nothing holds it to that."""
+    return _beside_instances(_within_share(on), on, _may_take_more)
+
+
+def _within_share(on: Installation) -> Verdict:
     over = [
         (gpu, f"{tenant.name} takes {gib(used)} of its {gib(limit)} on {node.name}")
         for node, gpu, tenant in on.seen.tenants()
@@ -97,7 +106,11 @@ def _unheld(on: Installation) -> list[str]:
 
 
 def has_share(on: Installation) -> Verdict:
-    """See that nobody uses a GPU that is shared without a share of it; of MIG instances no driver tells it."""
+    """See that nobody uses a GPU that is shared without a share of it."""
+    return _beside_instances(_has_share(on), on, lambda gpu: gpu.outsiders is None)
+
+
+def _has_share(on: Installation) -> Verdict:
     containers, of_nodes, not_known = [], [], []
     for node in on.seen.nodes:
         for gpu in node.gpus if node.is_fresh and node.has_driver else ():
@@ -112,12 +125,30 @@ def has_share(on: Installation) -> Verdict:
     return Verdict(status="unknown", found=tuple(cut(not_known)), hint=_NOT_TOLD) if not_known else OK
 
 
+def _beside_instances(made: Verdict, on: Installation, is_untold: Callable[[Gpu], bool]) -> Verdict:
+    """Say beside what is known of GPUs of how many MIG instances it is not; where there is nothing else, that alone."""
+    gpus = [(node, gpu) for node in on.seen.nodes if node.is_fresh for gpu in node.gpus]
+    untold = Counter(node.name for node, gpu in gpus if node.has_driver and gpu.is_instance and is_untold(gpu))
+    if not untold:
+        return made
+    if made.status == "ok" and all(gpu.is_instance for _, gpu in gpus):
+        return not_applicable(_OF_INSTANCES)
+    told = ", ".join(cut([f"{count} on {name}" for name, count in untold.items()]))
+    return msgspec.structs.replace(made, found=(*made.found, f"{_OF_INSTANCES}: {told}"))
+
+
+def _may_take_more(gpu: Gpu) -> bool:
+    """Whether somebody who is not measured may have more than its share: who has all of an instance has no more."""
+    return any(one.use is None and one.parts < gpu.parts for one in gpu.tenants)
+
+
 SHARES: Final = (
     Check(
         name="within-share",
         says="containers keep to their share",
         page="security.md#what-limits-a-container-on-the-node",
         judge=within_share,
+        absent=no_gpus,
         rests_on=(STATES,),
     ),
     Check(
@@ -125,6 +156,7 @@ SHARES: Final = (
         says="all who use a shared GPU have a share of it",
         page="troubleshooting.md#a-gpu-is-used-without-a-share",
         judge=has_share,
+        absent=no_gpus,
         rests_on=(STATES,),
     ),
 )

@@ -96,9 +96,10 @@ def lines(found: Sequence[Finding], *, cluster: str, clock: str = "") -> Iterato
             yield Text(one.section, "bold")
             section = one.section
         sign, colour = _SIGNS[one.status]
-        why = f": {one.found[0]}" if one.status == "not-applicable" else ""
+        is_short = one.status in ("ok", "not-applicable")
+        why = f": {'; '.join(one.found)}" if is_short and one.found else ""
         yield Text.assemble((f"{sign} ", colour), one.says, (why, colour))
-        if one.status in ("ok", "not-applicable"):
+        if is_short:
             continue
         yield from (Text(f"    {sentence}", colour) for sentence in one.found)
         if one.right:

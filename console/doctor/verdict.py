@@ -21,7 +21,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found."""
 
     status: Status
-    found: tuple[str, ...] = ()  # a sentence each, without a full stop
+    found: tuple[str, ...] = ()  # a sentence each, without a full stop; where all is well, of what that is not known
     hint: str = ""  # what to do
     right: str = ""  # by which more could be seen
 
