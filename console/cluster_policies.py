@@ -15,10 +15,10 @@ from console.seen import Unseen
 from console.words import Shown
 from policies.cluster import Cluster
 from policies.contract import NAMESPACE
-from policies.errors import PolicyError
+from policies.errors import PolicyError, Problem
 from policies.policy import Policy
 from policies.policy_set import PolicySet
-from policies.policy_volume import ConfigMapSource, VolumeError, files_of
+from policies.policy_volume import ConfigMapSource, VolumeError, files_of, named
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
 from program.structs import decoder
@@ -72,14 +72,17 @@ def policies_in(listed: Mapping[str, ConfigMap], sources: Iterable[ConfigMapSour
     Raises:
         UnseenError: If there is no directory to read files from.
     """
-    files, missing = dict[str, bytes](), list[Shown]()
+    files, places, missing = dict[str, bytes](), dict[str, str](), list[Shown]()
     for source in sources:
         try:
-            files |= _files(source, listed)
+            found = _files(source, listed)
         except VolumeError as error:
             missing.append(Shown(str(error)))
+        else:
+            files |= found
+            places |= dict.fromkeys(found, named([source]))
     # Without one of them defaults are not in force either: no pod that mounts it starts.
-    return (None, tuple(dict.fromkeys(missing))) if missing else in_force(files)
+    return (None, tuple(dict.fromkeys(missing))) if missing else in_force(files, places)
 
 
 def read_cluster(api: ApiServer, sources: Iterable[ConfigMapSource]) -> Cluster:
@@ -132,9 +135,9 @@ def _cluster_file(listed: Mapping[str, ConfigMap], sources: Iterable[ConfigMapSo
     return file
 
 
-def in_force(files: Mapping[str, bytes]) -> Read:
+def in_force(files: Mapping[str, bytes], places: Mapping[str, str] | None = None) -> Read:
     """
-    Say what would be in force by policy files alone, and what is wrong with them.
+    Say what would be in force by policy files alone, and what is wrong with them, of which *places* say where each is.
 
     Where a file is broken, a webhook may go on by the last good one, which is nowhere to be read.
 
@@ -142,7 +145,7 @@ def in_force(files: Mapping[str, bytes]) -> Read:
         UnseenError: If there is no directory to read them from.
     """
     try:
-        return _read(files)
+        return _read(files, places or {})
     except OSError as error:
         reason = error.strerror or "no temporary directory can be written to"
         raise UnseenError(
@@ -150,12 +153,20 @@ def in_force(files: Mapping[str, bytes]) -> Read:
         ) from error
 
 
-def _read(files: Mapping[str, bytes]) -> Read:
+def _read(files: Mapping[str, bytes], places: Mapping[str, str]) -> Read:
     with tempfile.TemporaryDirectory() as directory:
         for name, content in files.items():
             (Path(directory) / Path(name).name).write_bytes(content)
         try:
             store = PolicyStore(Path(directory))
         except PolicyError as error:
-            return None, tuple(Shown(str(one).replace(f"{directory}/", "")) for one in error.problems)
-        return store.current, tuple(Shown(str(one.problem).replace(f"{directory}/", "")) for one in store.troubles)
+            return None, tuple(_placed(one, directory, places) for one in error.problems)
+        return store.current, tuple(_placed(one.problem, directory, places) for one in store.troubles)
+
+
+def _placed(problem: Problem, directory: str, places: Mapping[str, str]) -> Shown:
+    """Write a problem with a file of a temporary *directory* by where it is, if *places* say so, else by its name."""
+    told = str(problem)
+    for name in sorted(places, key=len, reverse=True):  # one can begin like another
+        told = told.replace(f"{directory}/{name}", f"{places[name]}/{name}")
+    return Shown(told.replace(f"{directory}/", ""))

@@ -14,6 +14,7 @@ from tests.console.test_doctor import installed
 
 Asked = Callable[..., Result]
 _CONFIG_MAPS = "/api/v1/namespaces/gpu-share/configmaps"
+_CLUSTER_FILE = "ConfigMap gpu-share/gpu-share-cluster/_cluster.yaml"
 
 
 def newer() -> StandIn:
@@ -30,7 +31,7 @@ def test_a_cluster_of_a_newer_version_is_not_called_broken(asked: Asked) -> None
     assert (ran.exit_code, ran.stdout[begin:].splitlines()[1:4]) == (
         0,
         [
-            "    _cluster.yaml:1: mps.later: unknown field: known are pipeDirectory",
+            f"    {_CLUSTER_FILE}:1: mps.later: unknown field: known are pipeDirectory",
             f"    gpu-a runs gpu-share 9.0.0, and this is {PROGRAM}",
             "    hint: use the gpu-share of the cluster's version",
         ],

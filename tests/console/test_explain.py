@@ -151,7 +151,9 @@ def test_of_a_broken_policy_its_line_is_told_and_nothing_is_decided_by_it(asked:
     on.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"] = files
     text = explain(asked, on, "resnet-0")
     assert "would deny" not in text
-    assert "the policy of the namespace: team-vision.yaml:2: share.maximum: expected a share in quotes, got 7.5" in text
+    place = "ConfigMap gpu-share/gpu-share-policies/team-vision.yaml:2"
+    told = f"the policy of the namespace: {place}: share.maximum: expected a share in quotes, got 7.5"
+    assert told in text
     assert text.endswith(": a webhook keeps the policy that it had, and one that has started since denies\n")
 
 

@@ -26,7 +26,7 @@ def with_policies(**files: dict[str, str]) -> StandIn:
 def test_a_policy_that_is_no_text_is_told_to_be_broken_and_nothing_is_decided_by_the_others(asked: Asked) -> None:
     binary = {"team-vision.yaml": b64encode(_LATIN).decode()}
     text = explain(asked, with_policies(data={"_default.yaml": ""}, binaryData=binary), "resnet-0")
-    assert "the policy of the namespace: team-vision.yaml" in text
+    assert "the policy of the namespace: ConfigMap gpu-share/gpu-share-policies/team-vision.yaml" in text
     assert "Policies of now" not in text
 
 

@@ -59,7 +59,13 @@ def validity(shown: Shown, on: StandIn) -> Any:
 def test_doctor_finds_what_is_wrong_in_a_further_config_map(shown: Shown) -> None:
     found = validity(shown, with_third(installed(), BROKEN))
     assert found["status"] == "failure"
-    assert found["found"][0].startswith("team-new.yaml:1: mode: expected")
+    assert found["found"][0].startswith("ConfigMap gpu-share/team-policies/team-new.yaml:1: mode: expected")
+
+
+@pytest.mark.parametrize("name", ["team-vision.yaml", "team-vision.yaml.yaml"])
+def test_the_config_map_that_is_told_is_the_one_of_the_file_that_counts(shown: Shown, name: str) -> None:
+    (told,) = validity(shown, with_third(installed(), {name: "mode: x\n"}))["found"]
+    assert told.startswith(f"ConfigMap gpu-share/team-policies/{name}")
 
 
 def test_explain_decides_by_the_last_of_two_files_of_one_name(asked: Asked) -> None:
@@ -76,12 +82,12 @@ def test_a_config_map_that_the_webhook_does_not_read_decides_nothing(shown: Show
 def test_a_cluster_installed_with_other_names_is_read_by_them(shown: Shown) -> None:
     on = reading(installed(), webhook(read_by("mine", "gpu-share-cluster-1")), mine=BROKEN, gpu_share_cluster_1={})
     on.lists[_MAPS] = on.lists[_MAPS][2:]
-    assert validity(shown, on)["found"][0].startswith("team-new.yaml:1: mode: expected")
+    assert validity(shown, on)["found"][0].startswith("ConfigMap gpu-share/mine/team-new.yaml:1: mode: expected")
 
 
 def test_a_volume_may_be_a_single_config_map(shown: Shown) -> None:
     on = reading(installed(), webhook({"name": "policies", "configMap": {"name": "mine"}}), mine=BROKEN)
-    assert validity(shown, on)["found"][0].startswith("team-new.yaml:1: mode: expected")
+    assert validity(shown, on)["found"][0].startswith("ConfigMap gpu-share/mine/team-new.yaml:1: mode: expected")
 
 
 def test_of_a_config_map_with_items_those_files_count_alone(shown: Shown) -> None:
