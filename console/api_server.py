@@ -86,7 +86,7 @@ class ApiServer:
         self.clock = ServerClock()
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
-        self.namespace = namespace  # of the context
+        self.namespace: str = Shown(namespace)  # of the context
         self._listing_seconds = listing_seconds
         self._is_stopped = False
 

@@ -107,9 +107,10 @@ def doctor(
     Exits with 1 if a check failed, with 2 if no cluster is configured.
     """
     from console.doctor.command import run
+    from console.words import Shown
 
     api = connected(kubeconfig, context)
-    api.namespace = namespace or api.namespace
+    api.namespace = Shown(namespace) or api.namespace
     sys.exit(run(api, pre=pre, output=output))
 
 

@@ -13,6 +13,7 @@ from console.explain.finding import find
 from console.explain.maker import NotFoundError
 from console.explain.sentences import Explanation, explanations
 from console.lines import print_lines
+from console.words import Shown
 from program.front import FAILED, failed
 
 
@@ -24,7 +25,7 @@ def run(api: ApiServer, name: str, *, namespace: str, output: Literal["text", "j
         0, or 1 if there is no such thing, or it may not be read.
     """
     try:
-        explained = explanations(find(api, name, namespace))
+        explained = explanations(find(api, name, Shown(namespace)))
     except (NotFoundError, UnseenError) as error:
         return failed("explain", error, FAILED)
     if output == "json":

@@ -46,7 +46,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     chosen = named(api, namespace, plain) if kind in ("", "pod") else ()
     if chosen:
         subjects = _subjects(chosen, see(), beside)
-        return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
+        return Answer(name=f"Pod {namespace}/{Shown(plain)}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
     kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
     troubles = cache(lambda: Troubles(see()))
     new = partial(Crowd, lambda pod: troubles().of(seen_pod(pod)), beside.in_the_way)
@@ -55,7 +55,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     crowd = crowds[made]
     subjects = _subjects(crowd.chosen, see(), beside)
     return Answer(
-        name=f"{made.title()} {namespace}/{plain}",
+        name=f"{made.title()} {namespace}/{Shown(plain)}",
         subjects=subjects,
         more=crowd.count - sum(1 + one.alike for one in subjects),
         trouble=(*failures, *own_words(workload, failures)),

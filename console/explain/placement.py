@@ -11,6 +11,7 @@ from console.seen import ALL_NODES, SeenNode
 from console.taints import CORDONED, LEAVING, NOT_READY, condition
 from console.tolerations import Taint, untolerated
 from console.unscheduled import unscheduled
+from console.words import Shown
 
 _UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant"
 _NOTHING: Final = "nothing seen of its GPUs keeps the pod off"
@@ -68,7 +69,7 @@ def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:
         yield "it is cordoned"
     for key, value in subject.selector.items():
         if node.labels and node.labels.get(key) != value:
-            yield f"it lacks the label {key}={value}"
+            yield Shown(f"it lacks the label {key}={value}")
     for taint in untolerated(node.taints, subject.tolerations):
         yield from _of_taint(node, taint, subject)
 

@@ -33,7 +33,7 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     Returns:
         0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
-    wide, is_terminal, see = output == "wide", sys.stdout.isatty(), partial(look, api, namespace=namespace)
+    wide, is_terminal, see = output == "wide", sys.stdout.isatty(), partial(look, api, namespace=Shown(namespace))
     # Without a terminal nothing is cut to a width that nobody has.
     console = Console(highlight=False, width=None if is_terminal else 4096)
     is_live = is_terminal and output != "json" and not console.is_dumb_terminal
