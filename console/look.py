@@ -41,7 +41,8 @@ from program.structs import decoder
 T = TypeVar("T")
 
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
-PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
+# Which the selectors of DaemonSets and Deployments have too: a kustomization can write another label over.
+OURS: Final = "app.kubernetes.io/name=gpu-share"
 PARTS_RIGHT: Final = f"list pods in namespace {NAMESPACE}"
 _FORBIDDEN: Final = (401, 403)
 
@@ -139,7 +140,7 @@ def our_pods(api: ApiServer) -> Iterator[Pod]:
     Raises:
         UnseenError: If they cannot be had.
     """
-    return api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF)
+    return api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=OURS)
 
 
 def seen_pod(pod: Pod) -> SeenPod:

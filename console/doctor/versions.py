@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from console.objects import Pod
 from console.seen import COMPONENT_LABEL, Newer, Seen
 
 _LABEL: Final = "app.kubernetes.io/version"  # of our own pods
@@ -39,11 +40,28 @@ def _others(seen: Seen, program: str) -> Iterator[tuple[str, str, str]]:
             yield node.name, f"gpu-share {runs}", runs
         elif isinstance(node.silent, Newer):
             yield node.name, "a newer gpu-share", ""
+    if not _labels_hold(seen):
+        return
     for pod in seen.parts_to_run:
-        runs = pod.metadata.labels.get(_LABEL, "").removeprefix("v")
+        runs = _labelled(pod)
         # Whoever installs may write the label anew: what is no release of gpu-share says nothing of its version.
         if _RELEASE.fullmatch(runs) and runs != program and pod.metadata.labels.get(COMPONENT_LABEL) == "webhook":
             yield str(pod.metadata.name), f"gpu-share {runs}", runs
+
+
+def _labels_hold(seen: Seen) -> bool:
+    """Whether no node runs another version than its pod is labelled with: whoever installs may label all pods alike."""
+    labelled: dict[tuple[str, str], set[str]] = {}
+    for pod in seen.parts:  # also those that are about to end, which may be who answered
+        if version := _labelled(pod):
+            of = (str(pod.spec.node_name), pod.metadata.labels.get(COMPONENT_LABEL, ""))
+            labelled.setdefault(of, set()).add(version)
+    told = {(node.name, node.state.part): node.state.program for node in seen.nodes if node.state is not None}
+    return all(program in labelled.get(of, {program}) for of, program in told.items() if program)
+
+
+def _labelled(pod: Pod) -> str:
+    return pod.metadata.labels.get(_LABEL, "").removeprefix("v")
 
 
 def _is_older(version: str, program: str) -> bool:

@@ -77,7 +77,7 @@ def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> O
             "name": name,
             "namespace": "gpu-share",
             "uid": f"uid-of-{name}",
-            "labels": {"app.kubernetes.io/part-of": "gpu-share", "app.kubernetes.io/component": component},
+            "labels": {"app.kubernetes.io/name": "gpu-share", "app.kubernetes.io/component": component},
         },
         "spec": {
             "nodeName": on,
