@@ -165,7 +165,8 @@ def _of_cluster(context: str, kubeconfig: str, level: str) -> "Rules":
 
     try:
         cluster = Cluster(context, kubeconfig)
-        return Rules(*cluster.policies(), cluster.namespace(), level, cluster.said_by)
+        found = cluster.policies()
+        return Rules(found.source, found.policies, cluster.namespace(), level, cluster.said_by, found.notes)
     except ClusterError as error:
         end(f"--cluster: {error}", UNUSABLE)
 

@@ -24,6 +24,9 @@ from policies.reading.store import PolicyStore
 from webhook.preview.pod_security import Said, said_by_namespaces
 
 _DEPLOYMENT = f"Deployment {NAMESPACE}/{WEBHOOK_SERVICE}"
+_UNLISTED = (
+    f"{_DEPLOYMENT} may not be read, which names further ConfigMaps: the policies are judged as if it named none"
+)
 _IN_OURS = ("--namespace", NAMESPACE, "--output", "json")
 _SECONDS = 30
 _NAMESPACE = re.compile(r"[a-z0-9-]{1,63}")
@@ -37,8 +40,17 @@ class ClusterError(GpuShareError):
 class _ConfigMap(msgspec.Struct, frozen=True, rename="camel"):
     """Files as a ConfigMap has them: those that are not UTF-8 apart from the others."""
 
+    kind: str = ""
     data: dict[str, str] | None = None
     binary_data: dict[str, bytes] | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The policies of a cluster, how to call their source, and what is not as it looks, a sentence each."""
+
+    source: str
+    policies: PolicySet
+    notes: tuple[str, ...] = ()
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -47,24 +59,27 @@ class Cluster(msgspec.Struct, frozen=True):
     context: str = ""
     kubeconfig: str = ""
 
-    def policies(self) -> tuple[str, PolicySet]:
+    def policies(self) -> Found:
         """
-        Read the policies; return how to call their source, too.
+        Read the policies.
 
         Raises:
             ClusterError: If kubectl cannot read them, or they cannot be used.
         """
         data: dict[str, bytes] = {}
         places: dict[str, str] = {}
-        sources = self._sources()
+        listed = self._sources()
+        sources = SHIPPED if listed is None else listed
         for one in sources:  # as in the webhook's volume: of two files of one name the last counts
             found = self._files(one)
             data |= found
             places |= {file: f"{named([one])}/{file}" for file in found}
         context = self.context or self._config("current-context") or "(none)"
         source = f"{named(sources)} of the cluster, context {shorten(context, 100)}"
+        notes = [] if listed is not None else [_UNLISTED]
+        notes += [] if data else [f"no policy file is in {named(sources)}: the built-in defaults decide"]
         try:
-            return source, _read(data, places, named(sources))
+            return Found(source, _read(data, places, named(sources)), tuple(notes))
         except OSError as error:
             reason = error.strerror or "no temporary directory can be written to"
             raise ClusterError(f"policies are read from files: {reason}: name a directory by TMPDIR") from None
@@ -85,11 +100,12 @@ class Cluster(msgspec.Struct, frozen=True):
         except (ClusterError, ValueError):
             return {}
 
-    def _sources(self) -> tuple[ConfigMapSource, ...]:
-        """Name the ConfigMaps in the webhook's volume: as its Deployment does, or as shipped if it may not be read."""
+    def _sources(self) -> tuple[ConfigMapSource, ...] | None:
+        """Name the ConfigMaps in the webhook's volume, as shipped if it has no Deployment; None if that may not be read."""
         ran = self._ran("get", "deployment", WEBHOOK_SERVICE, *_IN_OURS, "--ignore-not-found")
-        is_missing = ran.returncode == 0 and not ran.stdout.strip()
-        if is_missing or (ran.returncode and "(Forbidden)" in ran.stderr):
+        if ran.returncode and "(Forbidden)" in ran.stderr:
+            return None
+        if ran.returncode == 0 and not ran.stdout.strip():
             return SHIPPED
         found = _answer(ran, _DEPLOYMENT)
         try:
@@ -156,7 +172,7 @@ def _data(found: Any, name: str) -> dict[str, bytes]:
     except msgspec.ValidationError:
         held = _ConfigMap()
     files = {key: text.encode() for key, text in (held.data or {}).items()} | (held.binary_data or {})
-    if not files and held.data is None:
+    if not files and held.data is None and held.kind != "ConfigMap":  # which is without data as long as it is empty
         raise ClusterError(f"{name} holds no policy files: write them, as `kubectl apply -k manifests` does")
     return files
 

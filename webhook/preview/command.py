@@ -22,6 +22,7 @@ class Rules(msgspec.Struct, frozen=True):
     unwritten: str = "default"  # the namespace of pods without one
     level: str = ""  # that Pod Security enforces, as the user says
     said_by: SaidBy = lambda _: {}
+    notes: tuple[str, ...] = ()  # what is not as it looks, a sentence each
 
 
 def run(  # noqa: PLR0913 - what the command line says
@@ -59,6 +60,8 @@ def run(  # noqa: PLR0913 - what the command line says
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:
         unclear += write(given, pods, output, rules.shown)
+        for sentence in rules.notes if pods else ():
+            click.echo(f"gpu-share: warning: {sentence}", err=True)
     for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:

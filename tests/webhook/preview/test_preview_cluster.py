@@ -150,7 +150,6 @@ def test_the_directory_is_named_whole_where_the_one_of_now_is_gone(
             "(E1122 09:05:48.741028 20720 memcache.go:265] x)",
         ),
         ({"answer": "not json"}, "kubectl did not answer in JSON"),
-        ({"answer": config_map(None)}, "holds no policy files"),
         ({"answer": config_map({"_default.yaml": 5})}, "holds no policy files"),
         ({"answer": []}, "holds no policy files"),
         (

@@ -54,9 +54,25 @@ def test_the_cluster_file_counts_where_the_webhook_is_not_to_be_seen(
     _, (policies, cluster) = shipped_deployment()
     answers = {policies: POLICIES, cluster: CLUSTER}
     answering(({"deployment": deployment} if deployment else {}) | answers)
-    text = preview(LIMITED, "--cluster").stdout
+    made = preview(LIMITED, "--cluster")
+    text = made.stdout
     assert text.startswith("Policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the cluster")
     assert "1 x example.com/vgpu" in text
+    told = (
+        "gpu-share: warning: Deployment gpu-share/gpu-share-webhook may not be read, which names further ConfigMaps: "
+    )
+    assert made.stderr.startswith(told) if deployment else made.stderr == ""
+
+
+@pytest.mark.parametrize("output", ["yaml", "diff", "patch"])
+def test_that_the_webhook_is_not_to_be_seen_is_one_line_after_whose_policies_were_read(
+    answering: Callable[[dict[str, object]], None], output: str
+) -> None:
+    _, (policies, cluster) = shipped_deployment()
+    answering({"deployment": FORBIDDEN, policies: POLICIES, cluster: CLUSTER})
+    first, *others = preview(LIMITED, "--cluster", "-o", output).stderr.splitlines()
+    assert first.startswith("gpu-share: policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the")
+    assert ["gpu-share-webhook may not be read" in line for line in others].count(True) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from tests.webhook.commands import POD, preview
 from tests.webhook.preview.test_preview_cluster_file import CLUSTER, POLICIES, shipped_deployment
 
 Answering = Callable[[dict[str, object]], None]
+EMPTY = {"kind": "ConfigMap", "metadata": {"name": "team-policies"}}
 DISABLED = {"data": {"_default.yaml": "enabled: false\n", "other.yaml": "mode: x\n"}}
 NAMED = "Policies: ConfigMap gpu-share/gpu-share-policies, gpu-share-cluster and team-policies of the cluster, context"
 
@@ -43,6 +44,29 @@ def test_of_a_config_map_with_items_those_files_count_alone(answering: Answering
 def test_an_optional_config_map_that_is_missing_changes_nothing(answering: Answering) -> None:
     answering(with_third(optional=True))
     assert "at most 0.1 is allowed" in preview(POD, "--cluster", code=1).stdout
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_config_map_without_files_changes_nothing(answering: Answering, *, optional: bool) -> None:
+    answering({**with_third(optional=optional), "team-policies": EMPTY})
+    made = preview(POD, "--cluster", code=1)
+    assert made.stdout.startswith(NAMED)
+    assert ("at most 0.1 is allowed" in made.stdout, made.stderr) == (True, "")
+
+
+def test_where_all_config_maps_are_without_files_the_built_in_defaults_decide(answering: Answering) -> None:
+    answering({**with_third(), "gpu-share-policies": EMPTY, "gpu-share-cluster": EMPTY, "team-policies": EMPTY})
+    made = preview(POD, "--cluster")
+    assert "Pod default/web: granted" in made.stdout
+    maps = "ConfigMap gpu-share/gpu-share-policies, gpu-share-cluster and team-policies"
+    assert made.stderr == f"gpu-share: warning: no policy file is in {maps}: the built-in defaults decide\n"
+
+
+@pytest.mark.parametrize("answer", [{}, {"kind": "Status"}, {"kind": "ConfigMap", "data": []}, []])
+def test_what_is_no_config_map_is_none_without_files(answering: Answering, answer: object) -> None:
+    answering({**with_third(), "team-policies": answer})
+    told = preview(POD, "--cluster", code=2).stderr
+    assert "ConfigMap gpu-share/team-policies holds no policy files" in told
 
 
 def test_a_key_that_is_missing_is_told(answering: Answering) -> None:
