@@ -33,7 +33,7 @@ def valid(on: Installation) -> Verdict:
 
 
 def in_force(on: Installation) -> Verdict:
-    """See that every webhook pod has the policies that are written."""
+    """See that no webhook pod reports a policy file that it could not take."""
     if found := on.troubles(of_certificates=False):
         return fail(*found, hint="correct what the line says; until then the last good state serves")
     return unknown(on.unheard) if on.unheard else OK
@@ -104,7 +104,10 @@ def pod_security(on: Installation) -> Verdict:
 POLICIES: Final = (
     Check(name="policies-valid", says="policy files are valid", page="policies.md#when-a-file-is-broken", judge=valid),
     Check(
-        name="policies-in-force", says="the webhook has them", page="policies.md#when-a-file-is-broken", judge=in_force
+        name="policies-in-force",
+        says="the webhook reports none as broken",
+        page="policies.md#when-a-file-is-broken",
+        judge=in_force,
     ),
     Check(
         name="policies-same",
