@@ -89,6 +89,11 @@ def files_of(source: ConfigMapSource, held: Mapping[str, bytes] | None) -> dict[
     return {path: content for path, content in placed.items() if "/" not in path}  # directories are not looked into
 
 
+def key_of(source: ConfigMapSource, file: str) -> str:
+    """Name the key of a ConfigMap that becomes *file* in the directory of the volume; empty if none ever does."""
+    return next((one.key for one in source.items if normpath(one.path) == file), "") if source.items else file
+
+
 def named(sources: Iterable[ConfigMapSource]) -> str:
     """Name the ConfigMaps in a sentence."""
     *others, last = dict.fromkeys(shorten(one.name, _LONGEST_NAME) for one in sources)

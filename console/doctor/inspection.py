@@ -132,7 +132,8 @@ def _policies(listed: Mapping[str, ConfigMap], seen: Seen) -> Found | Unseen:
     if isinstance(sources, Unseen):
         return sources
     policies, problems = policies_in(listed, sources)
-    return {"policies": policies, "policy_problems": problems}
+    keys = {name: frozenset(one.files) for name, one in listed.items()}
+    return {"policies": policies, "policy_problems": problems, "config_map_keys": keys}
 
 
 def _namespaces(api: ApiServer) -> dict[str, Metadata]:

@@ -46,6 +46,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     serving_certificate: bytes | None = None  # PEM
     policies: PolicySet | None = None
     policy_problems: tuple[str, ...] | None = None
+    config_map_keys: dict[str, frozenset[str]] = {}  # of those in the namespace of gpu-share, by name
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from console.doctor.installation import Installation
 from console.doctor.of_admission import ADMISSION
+from console.doctor.of_cluster_file import CLUSTER_FILE_GIVEN
 from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
 from console.doctor.of_exempt import EXEMPT
 from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHTS
@@ -28,7 +29,7 @@ from program.duration import duration
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", (*POLICIES, ADMISSION, REACH, *SHIPPED_RULES, *SECOND_PLACES, EXEMPT)),
+    ("Policies", (*POLICIES, CLUSTER_FILE_GIVEN, ADMISSION, REACH, *SHIPPED_RULES, *SECOND_PLACES, EXEMPT)),
     ("Nodes", (*PARTS, *NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", (*WORKLOADS, *SHARES)),

@@ -150,6 +150,7 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
         "namespaces": dict.fromkeys(("gpu-share", "kube-system", "team-vision"), Metadata()),
         **admission_policies(),
         **policies(),
+        "config_map_keys": {"gpu-share-policies": {"_default.yaml"}, "gpu-share-cluster": {"_cluster.yaml"}},
     }
     return Installation(**{**values, **changes})
 

@@ -101,7 +101,7 @@ class Cluster(msgspec.Struct, frozen=True):
             return {}
 
     def _sources(self) -> tuple[ConfigMapSource, ...] | None:
-        """Name the ConfigMaps in the webhook's volume, as shipped if it has no Deployment; None if that may not be read."""
+        """Name the ConfigMaps in the webhook's volume: as shipped without a Deployment, None if it may not be read."""
         ran = self._ran("get", "deployment", WEBHOOK_SERVICE, *_IN_OURS, "--ignore-not-found")
         if ran.returncode and "(Forbidden)" in ran.stderr:
             return None

@@ -1,5 +1,6 @@
 """Installations in which a check of the policies fails."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from console.doctor.installation import Installation
 from console.objects import Pod
 from tests.console.installations import (
     CLUSTER,
+    PARTS,
     Wrong,
     installation,
     namespace,
@@ -25,6 +27,15 @@ def that_read_others() -> Installation:
     made = [part("gpu-0", "plugin"), part("gpu-0", "webhook")]
     made[0]["spec"]["volumes"] = [read_by("gpu-share-cluster-1")]
     made[1]["spec"]["volumes"] = [read_by("gpu-share-cluster-2")]
+    return installation(seen(parts=tuple(parsed(one, Pod) for one in made)))
+
+
+def with_a_third(component: str) -> Installation:
+    """One in which a further ConfigMap stands last in the volume of *component*."""
+    made = [part("gpu-0", one) for one in PARTS]
+    for one in made:
+        if one["metadata"]["labels"]["app.kubernetes.io/component"] == component:
+            one["spec"]["volumes"] = [read_by("gpu-share-policies", "gpu-share-cluster", "team-policies")]
     return installation(seen(parts=tuple(parsed(one, Pod) for one in made)))
 
 
@@ -69,6 +80,15 @@ WRONG: list[Wrong] = [
         "warning",
         "goes on without vgpusPerGpu 10 -> 50: more than the 48 clients",
         lambda: with_node(gpu(), not_taken="vgpusPerGpu 10 -> 50: more than the 48 clients"),
+    ),
+    *(
+        (
+            "policies-cluster",
+            "warning",
+            f"team-policies stands after gpu-share-cluster in the volume of {component}: a _cluster.yaml in it would",
+            partial(with_a_third, component),
+        )
+        for component in ("webhook", "plugin", "mps")
     ),
     (
         "pod-security",

@@ -1,0 +1,100 @@
+"""`doctor` warns where others than administrators can give `_cluster.yaml`, by the order of ConfigMaps in a volume."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.console.objects import read_by
+from tests.console.stand_in import Object, StandIn, status_of
+from tests.console.test_doctor import installed
+
+Shown = Callable[..., Any]
+_PODS = "/api/v1/namespaces/gpu-share/pods"
+_MAPS = "/api/v1/namespaces/gpu-share/configmaps"
+_IN_ALL = "in the volume of mps and plugin and webhook"
+_ITEMS = {"items": [{"key": "_default.yaml", "path": "_default.yaml"}]}
+_ITS_FILE = {"items": [{"key": "mine", "path": "./_cluster.yaml"}]}
+POLICIES, CLUSTER, TEAM = "gpu-share-policies", "gpu-share-cluster", "team"
+DEFAULT, FILE = {"_default.yaml": ""}, {"_cluster.yaml": ""}
+
+
+def reading(volume: Object, maps: dict[str, dict[str, str]]) -> StandIn:
+    """An installation whose parts read *volume*, which is of *maps*."""
+    on = installed()
+    for one in on.lists[_PODS]:
+        one["spec"]["volumes"] = [volume] if one["spec"]["volumes"] else []
+    on.lists[_MAPS] = [{"metadata": {"name": name}, "data": files} for name, files in maps.items()]
+    return on
+
+
+def found(shown: Shown, on: StandIn) -> tuple[str, list[str]]:
+    (one,) = (one for one in shown(on, "doctor") if one["check"] == "policies-cluster")
+    return one["status"], one["found"]
+
+
+@pytest.mark.parametrize(
+    ("maps", "told"),
+    [
+        ({POLICIES: DEFAULT, CLUSTER: FILE}, []),
+        ({TEAM: FILE, POLICIES: DEFAULT, CLUSTER: FILE}, []),
+        ({POLICIES: DEFAULT, TEAM: FILE, CLUSTER: FILE}, []),
+        (
+            {POLICIES: DEFAULT, CLUSTER: FILE, TEAM: {}},
+            [f"team stands after gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"],
+        ),
+        (
+            {POLICIES: DEFAULT, CLUSTER: FILE, TEAM: FILE},
+            [f"team stands after gpu-share-cluster {_IN_ALL}: its _cluster.yaml counts"],
+        ),
+        (
+            {CLUSTER: FILE, POLICIES: DEFAULT},
+            [f"{POLICIES} stands after gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"],
+        ),
+        (
+            {POLICIES: DEFAULT, CLUSTER: {}},
+            ["gpu-share-cluster has no _cluster.yaml: one in gpu-share-policies would count"],
+        ),
+        (
+            {POLICIES: FILE, CLUSTER: {}},
+            ["gpu-share-cluster has no _cluster.yaml: that of gpu-share-policies counts"],
+        ),
+        ({"mine": FILE}, []),
+        ({"mine": DEFAULT, "mine-cluster": FILE}, []),
+        (
+            {"mine": FILE, TEAM: {}},
+            [f"team stands after mine {_IN_ALL}: a _cluster.yaml in it would count"],
+        ),
+        (
+            {"mine": FILE, "acme-gpu-share-cluster": FILE, TEAM: {}},
+            [f"team stands after acme-gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"],
+        ),
+        ({TEAM: DEFAULT, "mine": {}}, ["mine has no _cluster.yaml: one in team would count"]),
+    ],
+)
+def test_who_can_give_the_file_is_told(shown: Shown, maps: dict[str, dict[str, str]], told: list[str]) -> None:
+    assert found(shown, reading(read_by(*maps), maps)) == ("warning" if told else "ok", told)
+
+
+@pytest.mark.parametrize(("items", "status"), [(_ITEMS, "ok"), (_ITS_FILE, "warning")])
+def test_a_source_whose_items_name_its_files_gives_no_others(shown: Shown, items: Object, status: str) -> None:
+    volume = read_by(POLICIES, CLUSTER, TEAM)
+    volume["projected"]["sources"][2]["configMap"] |= items
+    on = reading(volume, {POLICIES: DEFAULT, CLUSTER: FILE, TEAM: {**DEFAULT, "mine": ""}})
+    assert found(shown, on)[0] == status
+
+
+def test_of_a_plugin_that_reads_what_is_no_config_map_nothing_is_known(shown: Shown) -> None:
+    on, volume = installed(), read_by(POLICIES, CLUSTER)
+    volume["projected"]["sources"].append({"secret": {"name": TEAM}})
+    on.lists[_PODS][0]["spec"]["volumes"] = [volume]
+    assert found(shown, on) == ("unknown", ["plugin read what is not made of ConfigMaps alone"])
+
+
+def test_where_config_maps_cannot_be_listed_their_order_is_judged(shown: Shown) -> None:
+    on = reading(read_by(POLICIES, CLUSTER, TEAM), {})
+    on.raw[_MAPS] = status_of(403, 'configmaps is forbidden: User "viewer" cannot list resource "configmaps"')
+    assert found(shown, on)[0] == "warning"
+    on = reading(read_by(POLICIES, CLUSTER), {})
+    on.raw[_MAPS] = status_of(403, 'configmaps is forbidden: User "viewer" cannot list resource "configmaps"')
+    assert found(shown, on)[0] == "unknown"
