@@ -20,7 +20,7 @@ A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot be
 A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
 A_NUMBER: Final = "\0\16"  # as A_VALUE, of digits alone, behind a dash or not, or empty where a command fails
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
-KINDS: Final = r"\1-\x08\x0e"  # what stands behind UNREAD in these and other marks, for a class of a pattern
+KINDS: Final = r"\1-\x08\x0e\x0f"  # what stands behind UNREAD in these and other marks, for a class of a pattern
 
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.

@@ -19,7 +19,7 @@ from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_variables import assigned, packed
 from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
 from policies.frameworks.shell.plain_words import POSSIBLE
-from policies.frameworks.shell.rest import REST
+from policies.frameworks.shell.rest import HELD, REST
 
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"
@@ -151,7 +151,8 @@ class Texts:
         if name in self._index.lists:
             if how.startswith("+") and not self._begins_an_item(name, match.start() + len("+="), behind):
                 yield OwnValue("unread", name, _JOINED, fix=_FIX_OF_JOINED)
-            yield from self._in_list(name, behind._replace(begin=match.start(2)))
+            at = match.start(2) + (len(HELD) if value.startswith(HELD) else 0)
+            yield from self._in_list(name, behind._replace(begin=at))
             return
         value = _ENDS_VALUE.split(value if is_run else value.rstrip(_ENDS_SENTENCE), maxsplit=1)[0] or value
         if name not in self._index.numbers or _NUMBER.match(value):
@@ -171,8 +172,6 @@ class Texts:
         behind = behind._replace(end=self._lists.end(sign, behind.begin, behind.end))
         written = first_of_list(behind.text, sign, behind.begin, behind.end)
         first, is_longer = packed(written), len(written) == LONGEST_FIRST
-        if first == REST:
-            return
         if UNREAD in first or (is_longer and behind.text.find(UNREAD, behind.begin, behind.end) >= 0):
             found = list(self._judged(name, UNREAD if is_longer else first))
             if any(one.verdict in ("unread", "any") for one in found):

@@ -1,7 +1,7 @@
 """The texts of which a command line says that a shell runs them, or may, and what is kept for one to run later."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -114,10 +114,11 @@ class ShellTexts:
         if name in self._index.lists:
             self.lists[name, value] = None
 
-    def _hold(self, name: str, text: str) -> None:
-        """Take note of what a variable may be set to."""
+    def _hold(self, name: str, text: str, lists: Iterable[str] = ()) -> None:
+        """Take note of what a variable may be set to; *lists*: what is known of that, where it is joined to others."""
         self._values.assign(name, text)
-        self._set_list(name, text)
+        for one in lists or (text,):
+            self._set_list(name, one)
         if name in RUN_BY_SHELLS and is_input(text):
             self._find("")
         self._keep(text, is_run=name in RUN_BY_SHELLS or name.startswith("GIT_") or name in _RUN_BY_TOOLS)

@@ -7,30 +7,26 @@ known to be none, since wrappers and scripts cannot be listed. A word is read as
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, either
 from policies.frameworks.settings import FUNCTION_OF_BASH
-from policies.frameworks.shell.builtins import keeps, written
-from policies.frameworks.shell.command_words import Call, CommandWords, Ways
+from policies.frameworks.shell.builtins import keeps
+from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.pipes import program_read_by, reads, reads_alone
 from policies.frameworks.shell.plain_words import BETWEEN
-from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import (
-    ALL,
     EVERYWHERE,
     POSITIONAL,
-    Assignment,
     Command,
-    Elements,
     Literal,
     Output,
     Script,
 )
-from policies.frameworks.shell_commands import ShellCommands
+from policies.frameworks.shell_assignments import ShellAssignments
 from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
@@ -38,11 +34,10 @@ _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 7  # beside those of its call
 _STEPS_BESIDE: Final = 3  # for each thing that is no word of it
-_READ: Final = (Literal("read", is_quoted=False),)
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
 
 
-class UnreadWords(ShellCommands):
+class UnreadWords(ShellAssignments):
     """Looks at the command lines of one container."""
 
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
@@ -175,15 +170,6 @@ class UnreadWords(ShellCommands):
             return self._get(call)
         return self._computed if command.reads_file else ""
 
-    def _sets_of(self, command: Command) -> tuple[set[str], set[str]]:
-        """Take note of what a command sets; returns the names, and those of them that may keep what they hold."""
-        reads = command.words[:1] == [_READ] and not self._is_function("read")
-        sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
-        is_tool = bool(command.words and self._tool(command.program))  # which takes such words as others
-        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain, is_tool=is_tool)}
-        kept |= {one.name for one in command.arrays if self._set_elements(one)}
-        return {*(one.name for one in sets), *(one.name for one in command.arrays)}, kept
-
     def _get(self, call: Call) -> str:
         name = self._tool_behind(call.words)
         said = self._written_by(name, call.words) if name else self._without_text(call.words)
@@ -196,54 +182,3 @@ class UnreadWords(ShellCommands):
         if FUNCTION_OF_BASH in together and any(one.startswith(FUNCTION_OF_BASH) for one in every):
             self._find("")
         return self._judge(call)
-
-    def _call(self, command: Command) -> Call:
-        """Put values into the words of a command."""
-        ways = [self._values.words(word) for word in command.words]
-        named: list[str] = []
-        for word, some in zip(command.words, ways, strict=True):
-            is_written = written(word) is not None  # so that the text itself says what is set
-            for way in some:
-                if not (is_written and all(one.startswith(ANYTHING) for one in way[1:])):
-                    named += way
-        words = CommandWords.of(ways)
-        passed = CommandWords.of(self._values.passed(command.words)) if command.passes else words
-        return Call(words, named, passed, command.is_call, self._may_begin_later(command))
-
-    def _set(self, one: Assignment, *, is_certain: bool, is_tool: bool) -> bool:
-        """Take note of what a variable may be set to; returns whether what it holds already may be in it."""
-
-        def make() -> list[str]:
-            if one.is_each:
-                return list(chain.from_iterable(self._values.words(one.value)))
-            return self._values.texts(one.value)
-
-        texts = self._values.setting(one.name, make, is_certain=is_certain)
-        for text in texts:
-            self._say(f"{one.name}{'+' if one.appends else ''}={text}", is_certain=len(texts) == 1 and not is_tool)
-            self._hold(one.name, f"{REST}{text}" if one.appends else text)
-        return any(REST in text for text in texts)
-
-    def _set_elements(self, array: Elements) -> bool:
-        """Take note of the words of an array; returns whether those that it has already may stay."""
-        name = f"{array.name}{ALL}"
-        if array.name in self._index.variables:
-            self.taking["an array", array.name] = None
-        if array.has_index:
-            self._values.tear(name)
-        ways: list[Ways] = []
-
-        def make() -> list[str]:
-            ways.extend(map(self._values.words, array.words))
-            return []
-
-        self._values.setting(name, make)
-        words = CommandWords.of(ways)
-        for text, is_certain in words.together(self._index.takes_next):
-            self._say(text, is_certain=is_certain)
-        for group in words.groups() or [words.every()]:
-            self._values.give(name, group)
-        self._append(name, () if array.is_all else words.every())
-        for one in words.every():
-            self._keep(one)
-        return not array.is_all or any(REST in one for one in words.every())

@@ -5,12 +5,13 @@ Where it stands does not matter: a branch may not be run, a variable may be read
 set. Only what a text sets before it does anything else is certain.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_COPY, CHARACTERS_OF_STEP, UnreadableError
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD, Variables
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, KINDS, TOLD, UNREAD, Variables
 from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells, may_be_handed_in
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
@@ -22,6 +23,7 @@ from policies.frameworks.shell.word_groups import WordGroups
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _STEPS_OF_LOOK: Final = 3  # at what a variable holds
 _TEXTS_OF_STEP: Final = 4  # beside that of their characters
+_MARKS = re.compile(f"{UNREAD}[{KINDS}]?")
 
 
 class ShellVariables(WordGroups):
@@ -170,13 +172,22 @@ class ShellVariables(WordGroups):
 
     def setting(self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False) -> list[str]:
         """Make values for the variable *name*, in which it is what it holds already."""
-        outer, self._now = (self._now, self._is_first), name
-        is_new = name not in self._set and name not in OF_SHELLS and self.settles and not self._is_lost
-        self._is_first = is_certain and is_new
+        outer, self._now, self._is_first = (self._now, self._is_first), name, self.is_first(name, is_certain=is_certain)
         try:
             return make()
         finally:
             self._now, self._is_first = outer
+
+    def is_first(self, name: str, *, is_certain: bool) -> bool:
+        """Whether the variable *name* is set for the first time, and holds what the container says until then."""
+        return is_certain and name not in self._set and name not in OF_SHELLS and self.settles and not self._is_lost
+
+    def is_filled(self, name: str) -> bool:
+        """Whether the variable *name* holds something for certain, whatever of the text is run."""
+        self._asked.add(name)
+        is_written = all(one and (UNREAD not in one or one == TOLD) for one in self._before(name))
+        is_read = not self._is_lost and f"{name}{ALL}" not in self._groups
+        return is_written and is_read and all(_MARKS.sub("", one) for one in self._held.get(name, ()))
 
     def settle(self, names: set[str]) -> None:
         """Take note that the variables *names* do not hold any longer what the container says."""

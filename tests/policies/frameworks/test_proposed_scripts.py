@@ -34,6 +34,8 @@ INSTEAD: list[tuple[str, str, dict[str, Any]]] = [
     (f"vllm serve m {U} $F", f"vllm serve m {U} ${{F:-0.2}}", {}),
     (f"echo 'see {U}'\nvllm serve m", "echo 'see gpu-memory-utilization'\nvllm serve m", {}),
     (f"export {C}=a:b; torchrun t.py", f"export {C}=${C},a:b; torchrun t.py", TORCH),
+    (f"{C}=a:b torchrun t.py", f"{C}=${C},a:b torchrun t.py", TORCH),
+    (f"cd /w && export {C}=a:b && torchrun t.py", f"cd /w && export {C}=${C},a:b && torchrun t.py", TORCH),
 ]
 
 
