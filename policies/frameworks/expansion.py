@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from policies.contract import SHARE_FRACTION, is_reserved
+from policies.contract import SHARE_FRACTION, SHARE_MEMORY_MIB, is_reserved
 from policies.frameworks.allowance import Allowance
 from policies.pod import Container, Variable
 
@@ -22,6 +22,7 @@ A_NUMBER: Final = "\0\16"  # as A_VALUE, of digits alone, behind a dash or not, 
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 KINDS: Final = r"\1-\x08\x0e\x0f"  # what stands behind UNREAD in these and other marks, for a class of a pattern
 
+_RESERVED: Final = {SHARE_FRACTION: TOLD, SHARE_MEMORY_MIB: A_NUMBER}  # what the device plugin sets
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
@@ -67,7 +68,7 @@ class Variables:
         if is_reserved(name):  # the pod's own is denied or removed, and the device plugin sets it
             if self._may_come_from_all(name):
                 return ANYTHING
-            return TOLD if name == SHARE_FRACTION else A_VALUE
+            return _RESERVED.get(name, A_VALUE)
         self._read()
         assert self._values is not None  # noqa: S101 - for the type checker
         value = self._told.get(name, self._values.get(name))

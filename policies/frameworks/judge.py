@@ -9,7 +9,7 @@ import msgspec
 from policies.changes import Change
 from policies.errors import quoted
 from policies.frameworks.budget import Budget, Judged, Wanted
-from policies.frameworks.expansion import KINDS, TOLD, UNREAD
+from policies.frameworks.expansion import A_NUMBER, KINDS, TOLD, UNREAD
 from policies.frameworks.framework import Framework, Spelling
 from policies.frameworks.settings import Option, Setting
 
@@ -41,6 +41,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
 
 
 _MARK = re.compile(f"{UNREAD}[{KINDS}]?")
+_WHOLE = re.compile(f"{A_NUMBER}(?:[KMGTkmgt]i?)?")  # of MiB, say, or of devices
 _FEWEST_BLOCKS: Final = 100  # of LMDeploy's cache, that are more than another program's GPUs
 _LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
 _HOST = re.compile(r"://[^\s/'\"]*+")  # such as the http://vllm:8000 of a probe
@@ -97,8 +98,11 @@ class Judge:
         Whether a program may take an abbreviation that is not certain for the setting, with *number* as its fraction.
 
         Others' options begin alike: `--gpu 1` is the second GPU, `--mem 1` a gibibyte. No framework that takes
-        abbreviations starts with all of a GPU, so 1 counts only where something in the container has its name.
+        abbreviations starts with all of a GPU, so 1 counts only where something in the container has its name, and so
+        does a whole number that cannot be read.
         """
+        if _WHOLE.fullmatch(number):
+            return self.has_name_of(option.framework)
         if _is_computed(number):
             return True
         try:
@@ -109,7 +113,7 @@ class Judge:
 
     def may_start_with(self, option: Option, number: str) -> bool:
         """Whether a framework may start with *number* by an abbreviation: above 1 it is a count of blocks."""
-        if self.may_be(option, number):
+        if _is_computed(number) or self.may_be(option, number):
             return True
         try:
             return float(number) >= _FEWEST_BLOCKS

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from policies.frameworks.expansion import UNREAD
+from policies.frameworks.expansion import A_NUMBER, A_VALUE, UNREAD
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.lists_in_texts import LONGEST_FIRST, ListsInText, begins_an_item, first_of_list
@@ -114,7 +114,8 @@ class Texts:
             number = _IN_DOCUMENT.search(document)
             value, start = (number[0], start + number.start()) if number else ("", start)
         if value or not _is_fraction(option):
-            found = judged(option, f"--{match[1]}", whole(value) if _is_fraction(option) else value, self._judge)
+            known = value.replace(A_NUMBER, A_VALUE)  # ksh computes others than whole ones, and tools may be anybody's
+            found = judged(option, f"--{match[1]}", whole(known) if _is_fraction(option) else known, self._judge)
             is_within = found is None or found.verdict == "within"
             if is_within and _is_cut(match, start, value) and _is_of_setting(option, value):
                 found = judged(option, f"--{match[1]}", UNREAD, self._judge)

@@ -53,6 +53,7 @@ def variables(**fields: Any) -> Variables:
         ("$(POD)", A_NAME),
         ("$(CPU)", A_NUMBER),
         ("$(GPU_SHARE_FRACTION)", TOLD),
+        ("$(GPU_SHARE_MEMORY_MIB)", A_NUMBER),
         ("$(CUDA_MPS_X)", A_VALUE),
     ],
 )
