@@ -20,6 +20,8 @@ from policies.policy import EffectivePolicy
 
 _FIX = "Lower it to the share"
 _FIXES = {"bytes": "Write a percentage within the share", "unread": "Write it out, within the share"}
+_WRITE_IT = "Write it out, or as --option=$(NAME) where it is another option's"
+_READABLE = frozenset({"above", "boundless", "bytes"})
 _OR_REMOVE_IT = ", or remove it and it is set for you"  # not in the text of a shell, to which nothing is added
 _WHY = {
     "above": "more than the share",
@@ -82,7 +84,7 @@ class MemoryCheck:
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, lower_it, by=self._policy.source("frameworks.onConflict"))
         elif is_unread and not budget.is_held and self._policy.policy.frameworks.unread == "deny":
-            fix = "Write it out, or as --option=$(NAME) where it is another option's"
+            fix = lower_it if one.verdict in _READABLE else _WRITE_IT
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
             done = "lowered" if one.verdict in ("above", "boundless") else "replaced by the share"

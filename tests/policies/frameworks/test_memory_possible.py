@@ -50,6 +50,14 @@ def test_one_of_several_values_is_a_warning_under_mps_and_denied_under_time_slic
     assert 'Container "main" may set ' in deny.message
 
 
+@pytest.mark.parametrize(("value", "fix"), [("0.9", "Lower it to the share."), ("$X", "Write it out, or as --option=")])
+def test_its_denial_says_to_lower_what_is_written_out(value: str, fix: str) -> None:
+    on = bash(f"if x; then U={value}; else U=0.2; fi; vllm serve m {USE}=$U")
+    on["spec"]["containers"][0]["env"] = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
+    message = denied(on, SLICED).message
+    assert f"under time-slicing nothing else limits its memory. {fix}" in message
+
+
 @pytest.mark.parametrize("name", POSSIBLE)
 def test_it_is_a_warning_under_time_slicing_too_where_the_policy_says_so(name: str) -> None:
     warnings = granted(POSSIBLE[name], WARNING).warnings
