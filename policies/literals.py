@@ -5,7 +5,7 @@ The kubelet expands `$(GPU_SHARE_FRACTION)` in arguments where the device plugin
 sets it, after the arguments are made.
 """
 
-import re
+from typing import Final
 
 from policies.changes import ReplaceArgument
 from policies.contract import SHARE_FRACTION, SHARE_MEMORY_MIB
@@ -14,10 +14,8 @@ from policies.errors import quoted
 from policies.frameworks.allowance import Allowance
 from policies.pod import Slot
 
-# Two dollars are how one is written: $$(GPU_SHARE_FRACTION) is no variable.
-_DOLLARS = r"(?<!\$)(?P<dollars>(?:\$\$)*)"
-_FRACTION = re.compile(_DOLLARS + rf"\$\({SHARE_FRACTION}\)")
-_MEMORY = re.compile(_DOLLARS + rf"\$\({SHARE_MEMORY_MIB}\)")
+_FRACTION: Final = f"$({SHARE_FRACTION})"
+_MEMORY: Final = f"$({SHARE_MEMORY_MIB})"
 
 
 def literals(
@@ -35,10 +33,10 @@ def literals(
     fields = (("command", slot.container.command), ("args", slot.container.args))
     for field, words in fields:
         for index, word in enumerate(words or ()):
-            text = _FRACTION.sub(lambda match: match["dollars"] + fraction, word)
+            text = _with_value(word, _FRACTION, fraction)
             if text != word:
                 made.append(ReplaceArgument(field, index, allowance.rewrite(text)))
-            if _MEMORY.search(word):
+            if _with_value(word, _MEMORY, "") != word:
                 why = (
                     "with allocation: dra; read the variable in the program" if is_ours else "with strategy: partition"
                 )
@@ -46,3 +44,12 @@ def literals(
                     f"{quoted(slot.name, 30)}: $({SHARE_MEMORY_MIB}) stays as it is in an argument, {why}"
                 )
     return tuple(made)
+
+
+def _with_value(word: str, reference: str, value: str) -> str:
+    """Put a value in the place of a reference; behind an odd number of dollars it is none, since two are how one is."""
+    if reference not in word:  # as in almost every word
+        return word
+    *before, last = word.split(reference)
+    written = [one + (reference if (len(one) - len(one.rstrip("$"))) % 2 else value) for one in before]
+    return "".join([*written, last])

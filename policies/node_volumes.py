@@ -8,7 +8,7 @@ from policies.changes import MakeReadOnlyRecursive
 from policies.denial import Findings
 from policies.errors import quoted
 from policies.grant import ReadOnlyMounts
-from policies.host_paths import HostPathList, is_never_listed
+from policies.host_paths import Access, HostPathList, is_never_listed
 from policies.paths import meet, normal
 from policies.pod import HostPath, Pod, Slot, Volume, named
 from policies.policy import EffectivePolicy
@@ -31,6 +31,7 @@ class NodeVolumes:
         self._pipe_directory = pipe_directory
         self._volumes: list[tuple[Volume, HostPath]] = []
         self._read_only: set[str] = set()
+        self._access: dict[str, Access] = {}  # by path, since it is asked for again
         for volume in pod.spec.volumes or ():
             host = volume.host_path
             if host is None or (attached and normal(host.path) == pipe_directory):
@@ -70,8 +71,13 @@ class NodeVolumes:
             elif mount.recursive_read_only not in ("Enabled", "IfPossible"):
                 yield MakeReadOnlyRecursive(index)
 
+    def _access_to(self, path: str) -> Access:
+        if path not in self._access:
+            self._access[path] = self._listed.access(path)
+        return self._access[path]
+
     def _is_writable(self, host: HostPath) -> bool:
-        return self._listed.access(normal(host.path)) == "writable"
+        return self._access_to(normal(host.path)) == "writable"
 
     def _is_denied(self, volume: Volume, host: HostPath, found: Findings) -> bool:
         path = normal(host.path)
@@ -80,7 +86,7 @@ class NodeVolumes:
             found.deny("ConflictingRequest", f"{this}, which can bypass every share", "Remove the volume")
             return True
         shown = _shown(path)
-        match self._listed.access(path):
+        match self._access_to(path):
             case "unlisted":
                 fix = f"Ask its administrator for {_FIELD}: [{{path: {shown}}}], or remove the volume"
                 self._deny(found, f"{this}, which {_FIELD} of the policy does not list", fix)

@@ -38,6 +38,8 @@ class OwnValues:
 
     def in_words(self, told: Iterable[AddVariable | ReplaceVariable]) -> Iterator[OwnValue]:
         """Yield what its words set, which see the variables by which the program is *told* its share."""
+        handed = dict.fromkeys([one.name for one in self._env])
         for one in told:
             self._variables.tell(one.name, one.value)
-        yield from self._words.own_values(self._env)
+            handed[one.name] = None
+        yield from self._words.own_values(self._env, handed)

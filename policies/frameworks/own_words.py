@@ -1,9 +1,10 @@
 """A user's own memory settings in the words of a command line, and in the texts among them that a shell may run."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from typing import Final
 
 import msgspec
 
@@ -32,6 +33,8 @@ _END_OF_TEXT = re.compile(r'"(?=\s*+(?:[}\]]|,\s*+\\*+"[^"\\]*+\\*+"\s*+:))')
 _NUMBER = re.compile(  # and nothing else, since another program's word may begin with digits
     r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
 )
+_STEPS_OF_TEXTS: Final = 25
+_STEPS_OF_HOOK: Final = 3  # or a variable with a text
 _SPACE = re.compile(r"\s")
 _ENDS_IN_TEXT = re.compile(r"[\s;|&<>\x7f]")
 _REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
@@ -51,20 +54,26 @@ class Words:
         self._lowered_at = -1  # the word that is lowered as another one's value
         self._lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
 
-    def own_values(self, env: list[Variable]) -> Iterator[OwnValue]:
-        """Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do."""
+    def own_values(self, env: list[Variable], handed: Collection[str]) -> Iterator[OwnValue]:
+        """
+        Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do.
+
+        Of what they take from the program, those variables that it would be *handed*.
+        """
         words = list(self._line.words)  # as the kubelet expands them
         texts: list[str] = []
         yield from self._in_words(words, texts)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
         kept = self._index.texts_in(env)
         if texts or hooks or kept:
+            self._variables.look(_STEPS_OF_TEXTS + _STEPS_OF_HOOK * (len(hooks) + len(kept)))
             unread = UnreadWords(self._variables, self._index)
             try:
                 for position in kept:
                     yield from self._in_variable(position, env[position], unread)
                 self._look_at(words, hooks, unread)
                 yield from self._in_texts(texts, hooks, unread)
+                yield from self._taken(unread, handed)
             finally:
                 unread.end()
         yield from self._replaced_lists()
@@ -82,8 +91,6 @@ class Words:
             if self._variables.is_spent:
                 name, what = "a word of a shell's text (the pod's together are too long to be read)", _SHORTEN
             yield OwnValue("unread", name, shown(UNREAD), fix=what)
-        if unread.taking:
-            yield from self._taken(unread)
         self._lists.update(unread.lists)
         yield from self._whole(unread.lists)
 
@@ -111,10 +118,11 @@ class Words:
             else:
                 texts.append(word)
 
-    def _taken(self, unread: UnreadWords) -> Iterator[OwnValue]:
+    def _taken(self, unread: UnreadWords, handed: Collection[str]) -> Iterator[OwnValue]:
         """Yield the variables of settings that a program would be started without."""
         taken = [taken_by(words) for words in unread.taking]
-        for name, settings in self._index.variables.items():
+        for name in [one for one in handed if one in self._index.variables] if taken else ():
+            settings = self._index.variables[name]
             spelled = [one for one in settings if isinstance(one.written, Spelling)]
             how = next(filter(None, (one.by(name) for one in taken)), "")
             if spelled and how:

@@ -105,7 +105,9 @@ class SettingIndex:
         """Write the *name* of a variable as the catalogue does: servers that make options of theirs read any case."""
         if not name.startswith(self._option_prefixes):
             return name
-        prefix = next(one for one in self._option_prefixes if name.startswith(one))
+        for prefix in self._option_prefixes:
+            if name.startswith(prefix):
+                break
         return prefix + name.removeprefix(prefix).upper().replace("-", "_")
 
     def are_inert(self, container: Container, line: CommandLine) -> bool:

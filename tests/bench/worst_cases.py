@@ -59,6 +59,7 @@ POLICIES = {
     "under time-slicing, ": policies("strategy: time-slicing"),
     f"with {_MOST_OWN} own entries, ": policies(_WIDE, _OWN),
     f"with {_MOST_OWN} own lists, ": policies(_WIDE, _OWN_LISTS),
+    "by DRA, ": policies(f"{_WIDE}\nallocation: dra", "vgpusPerGpu: 10"),
 }
 
 

@@ -15,6 +15,7 @@ from policies.size import (
     MOST_WORDS,
 )
 from tests.bench.worst_texts import Worst, beside_texts, env, filled, makers, mixed, references, shell_texts, word_lists
+from tests.bench.worst_together import together
 from tests.bench.worst_unread import unread
 from tests.policies.pods import VGPU, container, limited, pod
 
@@ -33,6 +34,7 @@ def worst_pods(size: int) -> Iterator[Worst]:
     yield from mixed(size)
     yield from beside_texts(size)
     yield from unread(size)
+    yield from together(size)
 
 
 def widest(size: int) -> Iterator[Worst]:

@@ -61,11 +61,12 @@ class Certainty:
         self._is_joined = operator in JOINING
         is_run = not nest and self._before not in JOINING and operator not in _ASIDE
         changes = _changes(command)
-        sets = (is_run or changes) and _only_sets(command)
+        cannot_fail = _cannot_fail_at_all(command)
+        sets = cannot_fail and (is_run or changes) and _only_sets(command)
         self._holds = self._holds and (sets or not changes)
         is_call = bool(functions and command.words) and _text(command.words[0]) in functions  # it may fail
         is_certain = self._holds and sets and is_run and not (self._is_doubtful or is_call)
-        self._is_doubtful = not is_end and (self._is_doubtful or is_call or not _cannot_fail_at_all(command))
+        self._is_doubtful = not is_end and (self._is_doubtful or is_call or not cannot_fail)
         if is_end:
             self._end_list()
         elif is_certain and operator in JOINING:
@@ -82,16 +83,15 @@ class Certainty:
 
 
 def _only_sets(command: Command) -> bool:
-    """Whether a command sets variables, or options of the shell, and that in every shell and whatever they hold."""
+    """Whether a command that cannot fail sets variables, or options of the shell, and that in every shell."""
     if command.redirects or command.beside or any(one.appends for one in command.sets):
         return False
     if command.words:
         first, *others = command.words
         if first == (Literal("set", is_quoted=False),):
             return not command.sets and all(map(_is_option, others))  # bash undoes U=x set -e, dash does not
-        if first != (Literal("export", is_quoted=False),) or command.sets != list(map(written, others)):
-            return False
-    return _cannot_fail_at_all(command)
+        return first == (Literal("export", is_quoted=False),) and command.sets == list(map(written, others))
+    return True
 
 
 def _changes(command: Command) -> bool:
@@ -120,8 +120,10 @@ def _cannot_fail_at_all(command: Command) -> bool:
 def _cannot_fail(words: Iterable[Word]) -> bool:
     for word in words:
         for part in word:
+            if isinstance(part, Literal):
+                continue
             if isinstance(part, Reference):
-                if part.operator.lstrip(":") not in ("", "-", "+") or not _cannot_fail([part.operand]):
+                if part.operator and not (part.operator.lstrip(":") in ("-", "+") and _cannot_fail([part.operand])):
                     return False
             elif isinstance(part, Number):  # what a substitution does stays in a shell of its own
                 return False
