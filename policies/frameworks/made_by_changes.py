@@ -1,41 +1,39 @@
 """What settings become by the changes to others: `$(NAME)` stands for what NAME is after it was lowered or filled."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from policies.changes import AddVariable, ReplaceVariable
-from policies.frameworks.command_line import CommandLine
-from policies.frameworks.judge import OwnValue
+from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_values import OwnValues
-from policies.pod import Container
+from policies.pod import Variable
 
 
 def as_changed(
-    own: Sequence[OwnValue],
-    told: Iterable[AddVariable | ReplaceVariable],
-    container: Container,
-    line: CommandLine,
-    find: Callable[[Container], OwnValues],
-) -> OwnValues | None:
+    found: OwnValues, env: list[Variable], told: Sequence[AddVariable | ReplaceVariable], judge: Judge
+) -> list[OwnValue]:
     """
-    Find the settings of the *container* with its *own* variables lowered, and those by which the share is *told*.
+    List what is *found* in a container with *env*, its words by the variables as they will be.
 
-    Returns:
-        What *find* finds then; None where nothing in the container or its command *line* names one of those variables.
+    Those variables are lowered first, and those by which the share is *told*; what that makes too much stands behind.
     """
-    changes = [*(one.change for one in own), *told]
+    own = joined(found.in_environment, told)
+    lines = found.in_lines
+    changes = [*(one.change for one in (*own, *lines)), *told]
     rewritten = {one.index: one for one in changes if isinstance(one, ReplaceVariable)}
-    env = container.env or ()
-    texts = [*line.words, *chain.from_iterable(line.hooks), *(one.value or "" for one in env)]
-    if not any(one.name in text for one in rewritten.values() for text in texts):
-        return None
-    after = [
-        msgspec.structs.replace(one, value=rewritten[at].value) if at in rewritten else one
-        for at, one in enumerate(env)
-    ]
-    return find(msgspec.structs.replace(container, env=after))
+    if rewritten:
+        env = [
+            msgspec.structs.replace(one, value=rewritten[at].value) if at in rewritten else one
+            for at, one in enumerate(env)
+        ]
+        found = found.changed(env)
+        references = [f"$({one.name})" for one in rewritten.values()]
+        if any(reference in (one.value or "") for one in env for reference in references):
+            own += [one for one in made_too_much(own, found.in_environment) if not judge.keeps(one.verdict)]
+    # Those that are added stand behind all others, none of which has them in it.
+    added = [one for one in told if isinstance(one, AddVariable)]
+    return [*own, *lines, *found.in_words(added)]
 
 
 def made_too_much(before: Iterable[OwnValue], after: Iterable[OwnValue]) -> list[OwnValue]:

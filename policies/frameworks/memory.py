@@ -14,7 +14,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
-from policies.frameworks.made_by_changes import as_changed, joined, made_too_much
+from policies.frameworks.made_by_changes import as_changed
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
@@ -22,8 +22,6 @@ from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
 _STEPS_OF_CONTAINER: Final = 10
-_STEPS_OF_FINDING: Final = 15
-_VARIABLES_OF_STEP: Final = 2
 T = TypeVar("T", bound=Change)
 
 
@@ -78,20 +76,11 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     recognised = [one for one in (named, image, program) if one is not None]
     names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
     judge = Judge(budget, recognised, names, allowance.count_setting)
-
-    def find(one: Container) -> OwnValues:
-        allowance.look(_STEPS_OF_FINDING + len(one.env or ()) // _VARIABLES_OF_STEP)
-        return OwnValues(one, line, catalogue.settings, judge, allowance)
-
-    found = find(container)
+    found = OwnValues(container, line, catalogue.settings, judge, allowance)
     in_effect = [one for one in found.in_environment if one.name not in found.unset]
     by_place = [(place, _told(place, in_effect, budget, catalogue)) for place in places]
     set_for_it = _once(change for _, first in by_place for change in first.changes)
-    own = joined(found.in_environment, set_for_it)
-    changed = as_changed(own, set_for_it, container, line, find)
-    if changed is not None:
-        own += [one for one in made_too_much(own, changed.in_environment) if not judge.keeps(one.verdict)]
-    own += (changed or found).in_words(set_for_it)
+    own = as_changed(found, container.env or [], set_for_it, judge)
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
     if by_place:

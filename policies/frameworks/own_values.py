@@ -6,40 +6,73 @@ anybody's.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final
 
-from policies.changes import AddVariable, ReplaceVariable
+import msgspec
+
+from policies.changes import AddVariable
 from policies.frameworks.allowance import Allowance
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import Variables
 from policies.frameworks.judge import Judge, OwnValue
+from policies.frameworks.own_lines import in_lines
 from policies.frameworks.own_variables import emptied, in_environment
 from policies.frameworks.own_words import Words
 from policies.frameworks.settings import SettingIndex
-from policies.pod import Container
+from policies.pod import Container, Variable
+
+_STEPS_OF_FINDING: Final = 15
+_VARIABLES_OF_STEP: Final = 2
 
 
 class OwnValues:
-    """What the user of one container has set."""
+    """What the user of one container has set. Each part is looked at when it is first asked for."""
 
     def __init__(
         self, container: Container, line: CommandLine, index: SettingIndex, judge: Judge, allowance: Allowance
     ) -> None:
-        """
-        Find what its variables set.
-
-        Raises:
-            DeniedError: If there is more of it than in any real container; so does `in_words`.
-        """
+        """Each part raises DeniedError if there is more of it than in any real container."""
+        self._container = container
+        self._line = line
+        self._index = index
+        self._judge = judge
+        self._allowance = allowance
         self._env = container.env or []
         self._variables = Variables(container, allowance)
-        self._words = Words(line, index, self._variables, judge)
-        self.unset = emptied(self._env, index, self._variables)  # though they stand in `env`
-        self.in_environment = list(in_environment(self._env, index, self._variables, judge)) if self._env else []
 
-    def in_words(self, told: Iterable[AddVariable | ReplaceVariable]) -> Iterator[OwnValue]:
-        """Yield what its words set, which see the variables by which the program is *told* its share."""
+    def changed(self, env: list[Variable]) -> "OwnValues":
+        """Return what is set where the variables are those of *env*, with the same names."""
+        container = msgspec.structs.replace(self._container, env=env)
+        other = OwnValues(container, self._line, self._index, self._judge, self._allowance)
+        other._texts_at = self._texts_at
+        return other
+
+    @cached_property
+    def unset(self) -> frozenset[str]:
+        """The variables that count as not set, though they stand in `env`."""
+        return emptied(self._env, self._index, self._variables)
+
+    @cached_property
+    def in_environment(self) -> list[OwnValue]:
+        """What its variables set."""
+        self._allowance.look(_STEPS_OF_FINDING + len(self._env) // _VARIABLES_OF_STEP)
+        return list(in_environment(self._env, self._index, self._variables, self._judge))
+
+    @cached_property
+    def in_lines(self) -> list[OwnValue]:
+        """What command lines in its variables set, as far as they are written out."""
+        return list(in_lines(self._env, self._texts_at, self._index, self._judge, self._allowance.rewrite))
+
+    @cached_property
+    def _texts_at(self) -> list[int]:
+        return self._index.texts_in(self._env)
+
+    def in_words(self, added: Iterable[AddVariable]) -> Iterator[OwnValue]:
+        """Yield what its words set, and the other texts in its variables; they see the variables *added* to them."""
         handed = dict.fromkeys([one.name for one in self._env])
-        for one in told:
+        for one in added:
             self._variables.tell(one.name, one.value)
             handed[one.name] = None
-        yield from self._words.own_values(self._env, handed)
+        words = Words(self._line, self._index, self._variables, self._judge)
+        yield from words.own_values(self._env, self._texts_at, handed)

@@ -8,17 +8,17 @@ from typing import Final
 
 import msgspec
 
-from policies.changes import ReplaceArgument, ReplaceVariable
+from policies.changes import ReplaceArgument
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, options_of, strictest
-from policies.frameworks.own_texts import OptionInText, Texts
-from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
+from policies.frameworks.own_texts import Texts
+from policies.frameworks.own_variables import assigned, replaced
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.own_configs import has_own_config, is_config, without_config
-from policies.frameworks.shell.plain_words import joined
+from policies.frameworks.shell.plain_words import is_plain, joined
 from policies.frameworks.taken_variables import UNSETTING, fix, taken_by
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
@@ -37,7 +37,6 @@ _STEPS_OF_TEXTS: Final = 25
 _STEPS_OF_HOOK: Final = 3  # or a variable with a text
 _SPACE = re.compile(r"\s")
 _ENDS_IN_TEXT = re.compile(r"[\s;|&<>\x7f]")
-_REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
 
@@ -54,9 +53,9 @@ class Words:
         self._lowered_at = -1  # the word that is lowered as another one's value
         self._lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
 
-    def own_values(self, env: list[Variable], handed: Collection[str]) -> Iterator[OwnValue]:
+    def own_values(self, env: list[Variable], texts_at: list[int], handed: Collection[str]) -> Iterator[OwnValue]:
         """
-        Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do.
+        Yield what the words set, one by one, and then what the texts among them and those in *env* do.
 
         Of what they take from the program, those variables that it would be *handed*.
         """
@@ -64,12 +63,11 @@ class Words:
         texts: list[str] = []
         yield from self._in_words(words, texts)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
-        kept = self._index.texts_in(env)
-        if texts or hooks or kept:
-            self._variables.look(_STEPS_OF_TEXTS + _STEPS_OF_HOOK * (len(hooks) + len(kept)))
+        if texts or hooks or texts_at:
+            self._variables.look(_STEPS_OF_TEXTS + _STEPS_OF_HOOK * (len(hooks) + len(texts_at)))
             unread = UnreadWords(self._variables, self._index)
             try:
-                for position in kept:
+                for position in texts_at:
                     yield from self._in_variable(position, env[position], unread)
                 self._look_at(words, hooks, unread)
                 yield from self._in_texts(texts, hooks, unread)
@@ -148,32 +146,12 @@ class Words:
         if not self._index.has_setting(text) or _REFERENCES.fullmatch(variable.value or ""):
             return
         plain = unread.plain(_unescaped(text))
-        options = list(self._texts.options(plain))
-        can_be = plain == variable.value and len(plain) <= LONGEST_LOWERED
-        lowered = self._with_share(plain, options) if can_be else None
-        change = None if lowered is None else self._lowered(position, variable.name, lowered)
-        for one in options:
-            change_of_one = change if one.found.verdict in LOWERED else None
-            yield msgspec.structs.replace(one.found, is_read=False, change=change_of_one)
+        if plain == variable.value and is_plain(plain):  # looked at before, and lowered
+            return
+        for one in self._texts.options(plain):
+            yield msgspec.structs.replace(one.found, is_read=False)
         for found in self._texts.assigned(plain):
             yield msgspec.structs.replace(found, is_read=False)
-
-    def _with_share(self, text: str, options: list[OptionInText]) -> str | None:
-        """Write the share for what is lowered in a *text*; None if that is nothing, or not each in its own place."""
-        lowered, at = "", 0
-        for one in options:
-            if one.found.framework is None or one.found.verdict not in LOWERED:
-                continue
-            if one.start < at:
-                return None
-            lowered += text[at : one.start] + self._judge.text(one.option.setting)
-            at = one.start + len(one.value)
-            if one.is_cut and (rest := _REST_OF_VALUE.match(text, at)):
-                at = rest.end()
-        return f"{lowered}{text[at:]}" if at else None
-
-    def _lowered(self, position: int, name: str, text: str) -> ReplaceVariable:
-        return ReplaceVariable(position, name, self._variables.rewrite(text))
 
     def _look_at(self, words: list[str], hooks: list[list[str]], unread: UnreadWords) -> None:
         """Look at the command lines for what cannot be read."""

@@ -92,10 +92,9 @@ def texts() -> Iterator[Greedy]:
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "warned", "denied")
     extra = [variable("EXTRA", f"{USE} 0.95")]
     shell = {"command": ["sh", "-c", "vllm serve m $EXTRA"]}
-    yield Greedy("a shell's variable with the option", shell | {"env": extra}, "denied", "denied")
-    yield Greedy(
-        "the same by the kubelet", {"command": ["sh", "-c", "vllm $(EXTRA)"], "env": extra}, "denied", "denied"
-    )
+    yield Greedy("a shell's variable with the option", shell | {"env": extra}, "lowered", "lowered")
+    by_kubelet = {"command": ["sh", "-c", "vllm $(EXTRA)"], "env": extra}
+    yield Greedy("the same by the kubelet", by_kubelet, "lowered", "lowered")
     unread = {"env": [variable("EXTRA", None, **CONFIG_MAP)]}
     yield Greedy("a shell's variable of a ConfigMap", shell | unread, "warned", "denied")
     yield Greedy("the share in a shell", {"command": ["sh", "-c", f"vllm {USE}=$GPU_SHARE_FRACTION"]}, "kept", "kept")

@@ -32,7 +32,7 @@ SET_BY_SHELLS = frozenset(
     {"_", "COPROC", "DIRSTACK", "FUNCNAME", "MAPFILE", "OPTARG", "READLINE_LINE", "REPLY", "argv"}
 )
 _SPLITS = frozenset({"IFS"})
-_SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
+_SPECIAL = re.compile(r"[\"'\\$`(){}\[\]]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
 _SPACED = str.maketrans("()}[]{", " " * 5 + UNREAD, "'\"\\")
 _BRACES = re.compile(r"\{[^\s{}]*+\}")
@@ -44,7 +44,7 @@ _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f;&|<>]\x00\x01)")
 
 def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) -> str:
     """Take quotes, brackets and joined line ends out of *text*; put in its variables, and *computed* for the rest."""
-    if not _SPECIAL.search(text):
+    if is_plain(text):
         return text
     if "$" in text or "`" in text:
         text = _substituted(text, variables, computed)
@@ -55,6 +55,11 @@ def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) 
     for sign, other in _SPACED.items():  # to translate all at once takes ten times as long there
         text = text.replace(chr(sign), "" if other is None else chr(other))
     return text
+
+
+def is_plain(text: str) -> bool:
+    """Whether *text* has neither quotes nor brackets or variables in it, and its plain words are what it is."""
+    return not _SPECIAL.search(text)
 
 
 def joined(plain: Iterable[str]) -> str:

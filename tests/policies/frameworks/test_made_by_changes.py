@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from policies.grant import Denied, Grant
-from tests.policies.pods import container, decided, environment, mutated, only_container, pod, policies
+from tests.policies.pods import container, decided, environment, granted, mutated, only_container, pod, policies
 
 JAX, CUPY = "XLA_PYTHON_CLIENT_MEM_FRACTION", "CUPY_GPU_MEMORY_LIMIT"
+TORCH = "PYTORCH_CUDA_ALLOC_CONF"
 MADE = f"9$({JAX})%"
 SLICED = policies("strategy: time-slicing")
 TRUSTING = policies("strategy: time-slicing\nframeworks: {unread: warn}")
@@ -92,6 +93,68 @@ def test_a_list_to_which_the_share_is_added_counts_as_it_is_then(by: Any) -> Non
     assert isinstance(after, Denied) or all(
         "0.29" not in value for value in environment(only_container(mutated(pod("0.2", one), by))).values()
     )
+
+
+BASE = ("BASE", "expandable_segments:True")
+
+
+def torch(text: str, *env: tuple[str, str]) -> dict[str, Any]:
+    variables = [{"name": name, "value": value} for name, value in env]
+    return pod("0.2", container(image="pytorch/pytorch:2.10.0", command=["bash", "-c", text], env=variables))
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"mpirun -np 1 -x {TORCH}=${TORCH} python t.py", "$(BASE),max_split_size_mb:256"),
+        (f'export {TORCH}="${TORCH},garbage_collection_threshold:0.8"; python t.py', "$(BASE)"),
+        (f"export {TORCH}=${{{TORCH}:-x:1}}; exec python t.py", "$(BASE)"),
+        (f"echo {TORCH}=$({TORCH}); exec torchrun t.py", "$(BASE)"),
+    ],
+)
+def test_a_list_that_is_made_of_another_variable_is_read_as_the_kubelet_expands_it(
+    text: str, value: str, by: Any
+) -> None:
+    on = torch(text, BASE, (TORCH, value))
+    assert granted(on, by).warnings == ()
+    after = mutated(on, by)
+    assert environment(only_container(after))[TORCH] == f"{value},per_process_memory_fraction:0.2"
+    assert mutated(after, by) == after
+
+
+@EACH
+@pytest.mark.parametrize("rest", ["", " m", " x"])
+def test_an_option_that_a_list_becomes_is_denied(rest: str, by: Any) -> None:
+    on = torch(f"vllm serve m ${TORCH}", ("A", "--gpu-memory-"), (TORCH, f"$(A)utilization=0.9{rest}"))
+    decision = decided(on, by)
+    assert isinstance(decision, Denied)
+    assert '--gpu-memory-utilization to "0.9' in decision.deny.message
+
+
+@EACH
+@pytest.mark.parametrize("held", [".9", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'X=EM_FRACTION; eval "{CUPY}=9\\${JAX[:-11]}$X% python t.py"',
+        f"{CUPY}=9${{$(X)EM_FRACTION}}% python t.py",
+    ],
+)
+def test_a_changed_variable_counts_where_its_name_is_made_up(text: str, held: str, by: Any) -> None:
+    decision = decided(of(("X", JAX[:-11]), (JAX, held), command=["bash", "-c", text]), by)
+    assert isinstance(decision, Denied)
+    assert '"90.2%", more than the share' in decision.deny.message
+
+
+@EACH
+def test_a_variable_that_is_added_stands_behind_all_others_and_is_in_none_of_them(by: Any) -> None:
+    on = of((CUPY, f"1$({JAX})%"), command=["env", f"CUDA_MEMORY_FRACTION=0$({JAX})", "python", "t.py"])
+    (warning,) = granted(on, by).warnings
+    assert warning == f'"main": {CUPY} was "1$({JAX})%", which the kubelet does not expand there: replaced by the share'
+    after = mutated(on, by)
+    assert only_container(after)["command"][1] == f"CUDA_MEMORY_FRACTION=0$({JAX})"
+    assert environment(only_container(after))[CUPY] == "20%"
 
 
 @EACH

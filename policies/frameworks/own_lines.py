@@ -1,0 +1,57 @@
+"""
+A user's own memory settings in variables that hold a command line: `VLLM_ARGS=--gpu-memory-utilization=0.95`.
+
+A script of the image may put it behind its program. It is lowered where it stands as a program gets it, with neither
+quotes nor references, so that no other variable says what it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from policies.changes import ReplaceVariable
+from policies.frameworks.judge import LOWERED, Judge, OwnValue
+from policies.frameworks.own_texts import OptionInText, Texts
+from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.plain_words import is_plain
+from policies.pod import Variable
+
+_REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
+
+
+def in_lines(
+    env: Sequence[Variable], places: Sequence[int], index: SettingIndex, judge: Judge, rewrite: Callable[[str], str]
+) -> Iterator[OwnValue]:
+    """Yield what those entries of `env` at *places* set that are plain words; *rewrite* counts what is lowered."""
+    texts = Texts(index, judge)
+    for place in places:
+        text = env[place].value or ""
+        if not is_plain(text) or not index.has_setting(text):
+            continue
+        options = list(texts.options(text))
+        lowered = _with_share(text, options, judge) if len(text) <= LONGEST_LOWERED else None
+        change = None if lowered is None else ReplaceVariable(place, env[place].name, rewrite(lowered))
+        for one in options:
+            change_of_one = change if one.found.verdict in LOWERED else None
+            yield msgspec.structs.replace(one.found, is_read=False, change=change_of_one)
+        for found in texts.assigned(text):
+            yield msgspec.structs.replace(found, is_read=False)
+
+
+def _with_share(text: str, options: list[OptionInText], judge: Judge) -> str | None:
+    """Write the share for what is lowered in a *text*; None if that is nothing, or not each in its own place."""
+    lowered, at = "", 0
+    for one in options:
+        if one.found.framework is None or one.found.verdict not in LOWERED:
+            continue
+        if one.start < at:
+            return None
+        lowered += text[at : one.start] + judge.text(one.option.setting)
+        at = one.start + len(one.value)
+        if one.is_cut and (rest := _REST_OF_VALUE.match(text, at)):
+            at = rest.end()
+        elif "." not in one.value and text.startswith(".", at):  # of `1.`, and of no sentence
+            at += 1
+    return f"{lowered}{text[at:]}" if at else None
