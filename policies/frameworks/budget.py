@@ -104,6 +104,11 @@ class Wanted:
         return milli is not None and milli >= self._budget.granted
 
     @property
+    def is_held(self) -> bool:
+        """Whether anything but the framework itself holds it to its share."""
+        return self._budget.is_held
+
+    @property
     def lacks_headroom(self) -> bool:
         """Whether what is set leaves nothing of the share to a framework that does not start with all of it."""
         return self.is_needed and self.memory.needs_headroom and self._budget.strategy == MPS and not self.has_headroom

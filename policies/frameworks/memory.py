@@ -1,6 +1,6 @@
 """What the framework in a container with a share needs: which setting is made, lowered, kept or left alone, and why."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -15,7 +15,7 @@ from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue, Verdict
 from policies.frameworks.made_by_changes import as_changed
-from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
+from policies.frameworks.own_settings import is_argument, is_missed, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
 from policies.frameworks.told_variable import Told, told
@@ -81,8 +81,9 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     by_place = [(place, _told(place, in_effect, budget, catalogue)) for place in places]
     set_for_it = _once(change for _, first in by_place for change in first.changes)
     own = as_changed(found, container.env or [], set_for_it, judge)
-    missed = [one for one in own if one.verdict in MISSED]
-    own = [one for one in own if one.verdict not in MISSED]
+    exclusive = catalogue.settings.exclusive
+    missed = [one for one in own if is_missed(one, exclusive)]
+    own = [one for one in own if not is_missed(one, exclusive)]
     if by_place:
         advice = _together([_advised(place, first, own, budget, catalogue) for place, first in by_place])
     else:
@@ -90,7 +91,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     for change in advice.changes:
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
-    return _with_missed(advice, missed, found, container) if missed else advice
+    return _with_missed(advice, missed, found, container, exclusive) if missed else advice
 
 
 def _once(changes: Iterable[T]) -> tuple[T, ...]:
@@ -116,14 +117,23 @@ def _lowered(env: Sequence[Variable], own: Iterable[OwnValue]) -> Sequence[Varia
     return [msgspec.structs.replace(one, value=values.get(at, one.value)) for at, one in enumerate(env)]
 
 
-def _with_missed(advice: Advice, missed: Sequence[OwnValue], found: OwnValues, container: Container) -> Advice:
+def _with_missed(
+    advice: Advice,
+    missed: Sequence[OwnValue],
+    found: OwnValues,
+    container: Container,
+    exclusive: Mapping[str, frozenset[str]],
+) -> Advice:
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
     told = {one.name for one in advice.changes if isinstance(one, AddVariable | ReplaceVariable) and one.value}
     handed = told | ({variable.name for variable in container.env or ()} - found.unset)
     sharing = told | {one.name for one in found.in_environment if sets(one)}
+    # Whose other name has a value may be set to nothing.
+    named = {name for name, others in exclusive.items() if name in handed or handed.isdisjoint(others)}
     own = [*advice.own]
     own += [one for one in missed if one.verdict == "taken" and one.name in handed]
     own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(lists_of(one.framework))]
+    own += [one for one in missed if one.verdict not in MISSED and one.name in named]
     return msgspec.structs.replace(advice, own=own)
 
 

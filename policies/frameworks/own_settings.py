@@ -1,9 +1,10 @@
 """Which of the settings that a user makes are one framework's own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from policies.frameworks.framework import Framework, Memory, Spelling
-from policies.frameworks.judge import MISSED, OwnValue
+from policies.frameworks.judge import MISSED, OwnValue, shown
+from policies.frameworks.own_texts import EMPTY
 from policies.frameworks.written_form import canonical
 
 
@@ -19,6 +20,11 @@ def is_setting(one: OwnValue, framework: Framework) -> bool:
 def sets(one: OwnValue) -> bool:
     """Whether it says how much memory the program may take, and the program gets it."""
     return one.verdict != "overriding" and one.verdict not in MISSED
+
+
+def is_missed(one: OwnValue, exclusive: Collection[str]) -> bool:
+    """Whether it says what the program does not get: an *exclusive* variable is none where it is set to nothing."""
+    return one.verdict in MISSED or (one.name in exclusive and one.value in (EMPTY, shown("")))
 
 
 def is_argument(one: OwnValue, memory: Memory) -> bool:

@@ -24,7 +24,7 @@ from policies.frameworks.shell.rest import HELD, REST
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"
 _FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
-_EMPTY: Final = "nothing, as far as the text says"
+EMPTY: Final = "nothing, as far as the text says"
 _FIX_OF_EMPTY: Final = (
     "Give what it is set to a default, ${NAME:-0.1}, since a framework takes an empty one for its own"
 )
@@ -49,6 +49,7 @@ _ENDS_DOCUMENT = re.compile(rf"(?<![\w!-]){_OPTION.pattern}|://|^&(?!#?\w+;)|^>(
 _VALUE: Final = rf"([^\s\x7f]{{0,{LONGEST_VALUE + 1}}})"
 # What stands between a variable and its value; a member called value follows the name in YAML.
 _ASSIGNING = re.compile(rf"(\+?[=:,\s]+(?:value[=:,\s]+)?){_VALUE}")
+_EMPTYING = re.compile(r"\+?=\s")  # which no number follows
 _ASSIGNING_BEHIND_OPTION = re.compile(rf"([=:,\s\x7f]+){_VALUE}")  # mpiexec -genv NAME value
 _SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|(?!-u|--unset)-[\w-]*)[\s\x7f]+$", re.ASCII)
 _LONGEST_SETTING: Final = 32  # characters of such a word in front of a name, with what is between them
@@ -160,7 +161,9 @@ class Texts:
             known = whole(value) if name in self._index.numbers else value
             yield from () if value == REST else self._judged(name, known)
         elif is_run:
-            yield OwnValue("unread", name, _ELSEWHERE if value else _EMPTY, fix=_FIX if value else _FIX_OF_EMPTY)
+            is_empty = not value or _EMPTYING.match(how) is not None
+            what, fix = (EMPTY, _FIX_OF_EMPTY) if is_empty else (_ELSEWHERE, _FIX)
+            yield OwnValue("unread", name, what, fix=fix)
 
     def _begins_an_item(self, name: str, at: int, behind: _Region) -> bool:
         """Whether what is joined to a list is settings of their own, and goes on no name and no number before it."""

@@ -32,7 +32,7 @@ class Assigned(NamedTuple):
 
 def emptied(env: list[Variable], index: SettingIndex, variables: Variables) -> frozenset[str]:
     """Name the variables with nothing in them, as the last entries say: none for programs that would stop at two."""
-    if index.exclusive.isdisjoint([one.name for one in env]):
+    if index.exclusive.keys().isdisjoint([one.name for one in env]):
         return frozenset()
     last = {one.name: position for position, one in enumerate(env)}
     return frozenset(name for name in index.exclusive if name in last and not variables.at(last[name]))

@@ -111,8 +111,8 @@ class Words:
                 texts.append(word)
             elif equals:
                 yield from self._assigned(position, known, value, f"{name}=")  # `env NAME=value`
-            elif value := self._value_behind(position, known, words):
-                yield from self._assigned(position + 1, known, value)  # `mpiexec -genv NAME value`
+            elif (value_behind := self._value_behind(position, known, words)) is not None:
+                yield from self._assigned(position + 1, known, value_behind)  # `mpiexec -genv NAME value`
             else:
                 texts.append(word)
 
@@ -191,15 +191,19 @@ class Words:
         word = self._variables.in_words(self._line.words[position + 1])
         return "" if _OPTION.match(word) else word
 
-    def _value_behind(self, position: int, name: str, words: list[str]) -> str:
+    def _value_behind(self, position: int, name: str, words: list[str]) -> str | None:
         """Return the value that stands behind the name of a variable, if an option in front of it takes both."""
         before = words[position - 1] if position else ""
         if not before.startswith("-") or before in UNSETTING:
-            return ""
+            return None
         value = self._following(position)
+        if not value:
+            return (
+                "" if name in self._index.exclusive and self._line.words[position + 1 : position + 2] == [""] else None
+            )
         is_in_list = name in self._index.lists and ":" in value  # else `-x NAME` hands it on, and a program follows
         is_another = name not in self._index.lists and name not in self._index.numbers
-        return value if UNREAD in value or _NUMBER.fullmatch(value) or is_in_list or is_another else ""
+        return value if UNREAD in value or _NUMBER.fullmatch(value) or is_in_list or is_another else None
 
     def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
         """Put *text* in the place of a word, but not where a shell runs it."""

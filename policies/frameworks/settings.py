@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import KINDS, UNREAD
-from policies.frameworks.framework import Framework, Override, Spelling
+from policies.frameworks.framework import Framework, Memory, Override, Spelling
 from policies.frameworks.option_pattern import Names, in_text
 from policies.frameworks.written_form import canonical
 from policies.pod import Container, Variable
@@ -75,7 +75,7 @@ class SettingIndex:
                 self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
         memories = [one.memory for one in frameworks if one.memory and one.memory.exclusive]
-        self.exclusive = frozenset(spelling.name for one in memories for spelling in one.alike)
+        self.exclusive = _beside_each_other(memories)
         self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
         self._in_texts = Names(self.variables)
@@ -181,6 +181,15 @@ class SettingIndex:
     def has_number_behind(self, start: str) -> bool:
         """Whether one of the settings is an option that starts so, and goes on with a digit, or a dash and a digit."""
         return canonical(start) in self._before_numbers
+
+
+def _beside_each_other(memories: Iterable[Memory]) -> dict[str, frozenset[str]]:
+    """Return the names that each variable may not have beside it, of programs that stop at two."""
+    beside: dict[str, frozenset[str]] = {}
+    for names in ([one.name for one in memory.alike] for memory in memories):
+        for name in names:
+            beside[name] = beside.get(name, frozenset()).union(names) - {name}
+    return beside
 
 
 def _is_number(settings: list[Setting]) -> bool:

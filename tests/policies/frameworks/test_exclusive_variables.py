@@ -103,6 +103,75 @@ def test_the_share_is_told_by_the_name_that_a_text_sets(text: str, by: Any) -> N
     assert mutated(after, by) == after
 
 
+def by_words(*command: str, **fields: Any) -> dict[str, Any]:
+    return jax(command=list(command), **fields)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        (by_bash(f"export {NEW}=\npython t.py"), OLD),
+        (by_bash(f"{NEW}= python t.py"), OLD),
+        (by_bash(f"env {NEW}= {OLD}=0.15 python t.py"), OLD),
+        (by_bash(f"if [ -n $DEBUG ]; then export {NEW}=; fi; python t.py"), OLD),
+        (by_bash(f'export {NEW}="" {OLD}=${{{OLD}:-0.15}}; python t.py'), OLD),
+        (by_bash(f"export {OLD}= {NEW}=0.15; python t.py"), NEW),
+        (by_words("zsh", "-c", f"{NEW}= python t.py"), OLD),
+        (by_words("csh", "-c", f'setenv {NEW} ""; python t.py'), OLD),
+        (by_words("env", f"{NEW}=", "python", "t.py"), OLD),
+        (by_words("env", f"{OLD}=", f"{NEW}=0.15", "python", "t.py"), NEW),
+        (by_words("mpiexec", "-genv", NEW, "", "python", "t.py"), OLD),
+    ],
+)
+def test_the_share_is_told_by_the_name_that_is_not_set_to_nothing(on: Any, told: str, by: Any) -> None:
+    assert granted(on, by).warnings == ()
+    after = mutated(on, by)
+    assert environment(only_container(after)) == {told: "0.2", NEW if told == OLD else OLD: ""}
+    assert only_container(after)["command"] == only_container(on)["command"]
+    assert mutated(after, by) == after
+
+
+@pytest.mark.parametrize("of", [OLD, NEW])
+@pytest.mark.parametrize("text", ["export {0}=; python t.py", "{0}= python t.py", "env {0}= python t.py"])
+def test_the_name_that_has_the_share_may_not_be_set_to_nothing(text: str, of: str) -> None:
+    on = jax(*([(NEW, "0.1")] if of == NEW else []), command=["bash", "-c", text.format(of)])
+    decision = decided(on, SLICED)
+    assert isinstance(decision, Denied)
+    assert "nothing, as far as the text says" in decision.deny.message
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("command", "lowered"),
+    [
+        (["env", f"{OLD}=", "python", "t.py"], ["env", f"{OLD}=0.2", "python", "t.py"]),
+        (["mpiexec", "-genv", OLD, "", "python"], ["mpiexec", "-genv", OLD, "0.2", "python"]),
+    ],
+)
+def test_a_word_that_sets_the_name_with_the_share_to_nothing_is_lowered(
+    command: list[str], lowered: list[str], by: Any
+) -> None:
+    after = mutated(by_words(*command), by)
+    assert only_container(after)["command"] == lowered
+    assert mutated(after, by) == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"export {NEW}=${{{OLD}}}; unset {OLD}; python t.py",
+        f'export {NEW}="${OLD}" {OLD}=; python t.py',
+        f"{NEW}=${{{OLD}:-}} env -u {OLD} python t.py",
+    ],
+)
+def test_what_a_text_moves_to_the_other_name_is_told_by_the_first(text: str) -> None:
+    assert environment(only_container(mutated(by_bash(text), policies()))) == {OLD: "0.2", NEW: ""}
+    denied = decided(by_bash(text), SLICED)
+    assert isinstance(denied, Denied)
+    assert isinstance(decided(by_bash(text.replace(f"${{{OLD}}}", f"${{{OLD}:-0.1}}")), policies()), Grant)
+
+
 ELSEWHERE = [
     by_python(f"import os; print(os.environ['{NEW}'])"),
     by_python(f"import os; os.environ.setdefault('{NEW}', '0.15'); import jax"),
