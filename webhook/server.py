@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, NoReturn
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final, NoReturn
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
@@ -30,6 +32,8 @@ from webhook.watch import pause_seconds, watch
 from webhook.worker import Worker, hold_signals
 
 log = logging.getLogger(__name__)
+
+_MOST_SECONDS: Final = 2.0  # from one look at the workers to the next, which is one later
 
 
 def run(settings: Settings) -> NoReturn:
@@ -73,6 +77,22 @@ class GunicornLog(Logger):  # type: ignore[misc] # gunicorn is published without
 
 class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without types
     """The process that starts workers; each begins with the policies and the certificate that this one has."""
+
+    def __init__(self, app: "Server", *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._looked = inf
+        super().__init__(app)
+
+    def murder_workers(self) -> None:
+        """End the workers that hang. They hardly ran either while this process stood still, so that does not count."""
+        now = self._clock()
+        stood_still = now - self._looked - _MOST_SECONDS
+        self._looked = now
+        if stood_still > 0:
+            for worker in self.WORKERS.values():
+                heard = min(worker.tmp.last_update() + stood_still, now)
+                os.utime(worker.tmp.fileno(), (heard, heard))
+        super().murder_workers()
 
     def manage_workers(self) -> None:
         """Look for new files, about once a second, so that a later worker knows which were the last good ones."""
