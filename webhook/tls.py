@@ -140,11 +140,9 @@ class ServingCertificate:
             raise fault
 
     def _read(self) -> _Pair:
-        context = _context(self._certificate, self._key)
-        try:
-            return _Pair(context, validity_of(read_file(self._certificate, most_bytes=_LARGEST_BYTES)))
-        except OSError:
-            return _Pair(context, Validity())
+        content = _content("--cert", self._certificate)
+        _content("--key", self._key)
+        return _Pair(_context(self._certificate, self._key), validity_of(content))
 
     def _state(self) -> _State | None:
         try:
@@ -162,25 +160,30 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     # A resumed session shows no certificate, so a caller could go on with the old one.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
-    for option, path in (("--cert", certificate), ("--key", key)):
-        _check_readable(option, path)
     try:
         context.load_cert_chain(certificate, key, password=_deny_password)
-    except (OSError, ValueError) as error:
+    except (ssl.SSLError, ValueError) as error:
         raise CertificateError(_fault(certificate, key, error)) from error
+    except OSError as error:  # one of the two, which could be read a moment ago
+        raise _unreadable("--cert", certificate, error) from None
     return context
 
 
-def _check_readable(option: str, path: Path) -> None:
+def _unreadable(option: str, path: Path, error: OSError) -> UnreadableError:
+    reason = (error.strerror or str(error)).lower()
+    return UnreadableError(f"{option} {path}: {reason}: give the path of a PEM file")
+
+
+def _content(option: str, path: Path) -> bytes:
     try:
         content = read_file(path, most_bytes=_LARGEST_BYTES + 1)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UnreadableError(f"{option} {path}: {reason}: give the path of a PEM file") from None
+        raise _unreadable(option, path, error) from None
     if len(content) > _LARGEST_BYTES:
         raise CertificateError(
             f"{option} {path}: larger than {_LARGEST_BYTES // 1024} KiB: give the path of a PEM file"
         )
+    return content
 
 
 def _deny_password() -> str:

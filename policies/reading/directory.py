@@ -1,5 +1,6 @@
 """A directory of policy files to what each of them says. The only file of the rules that touches the file system."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,19 @@ _ENDINGS = (".yaml", ".yml")
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 # Each takes up to 9 KB in each process of the webhook, and an object of 1 MiB can hold 120,000 of them.
 MOST_FILES = 4_000
+# For which a file cannot be read until it changes; others, such as want of descriptors or memory, pass by themselves.
+_LASTING = frozenset(
+    {
+        errno.EACCES,
+        errno.EINVAL,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.ENXIO,
+        errno.EPERM,
+    }
+)
 
 
 class TooManyFilesError(PolicyError):
@@ -129,7 +143,8 @@ def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer], *
     try:
         content = read_file(path, most_bytes=LARGEST_BYTES + 1)
     except OSError as error:
-        return broken_file(Problem(name, 0, "", f"cannot be read: {error.strerror}"))
+        problem = Problem(name, 0, "", f"cannot be read: {error.strerror}")
+        return broken_file(problem, may_pass=error.errno not in _LASTING)
     if known is not None and known.content == content:
         return known
     if is_policy and (layer := same.get(content)):

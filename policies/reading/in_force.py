@@ -30,11 +30,12 @@ class PolicyFile(msgspec.Struct, frozen=True, gc=False):
     content: bytes | None  # None if it is broken
     layer: Layer
     problems: tuple[Problem, ...]  # if there are any, the layer is not used
+    may_pass: bool = False  # whether they may be over at the next look, though nothing of the file changes
 
 
-def broken_file(*problems: Problem) -> PolicyFile:
+def broken_file(*problems: Problem, may_pass: bool = False) -> PolicyFile:
     """Make a file that says nothing; it is read again with each change, since others may leave it more room to tell."""
-    return PolicyFile(None, _NOTHING, problems)
+    return PolicyFile(None, _NOTHING, problems, may_pass)
 
 
 class InForce(msgspec.Struct, frozen=True):

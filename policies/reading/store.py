@@ -48,8 +48,9 @@ class PolicyStore:
         self._directory = directory
         self._needs = needs
         with paths_from(directory):
-            self._state = state_of(directory)
+            state = state_of(directory)
             self._files = _first_files(directory, needs)
+            self._state = _seen(state, self._files)
             self._take(_first_in_force(self._files, needs, last))
 
     @property
@@ -83,7 +84,7 @@ class PolicyStore:
             return False
         made = put_in_force(files, self._in_force, needs=self._needs)
         # What was changed while it was read shows in the state, and is read again by the next call.
-        self._state, self._files = state, files
+        self._state, self._files = _seen(state, files), files
         before, had_troubles = self.current, bool(self.troubles)
         self._take(made)
         return self.current is not before or (had_troubles and not self.troubles)
@@ -98,6 +99,11 @@ class PolicyStore:
         self.current = in_force.policies
         self.troubles = tuple(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
         self.broken_files = in_force.broken_files  # with the files as they are now
+
+
+def _seen(state: object, files: Mapping[str, PolicyFile]) -> object:
+    """Return *state*; or none, so that all is read again, where one of its *files* may be readable by then."""
+    return "" if any(file.may_pass for file in files.values()) else state
 
 
 def _named(error: Exception) -> str:
@@ -158,7 +164,7 @@ class ClusterFile:
             files = read_files(self._directory, {}, of=CLUSTER_FILE)
             if files is None or state != state_of(self._directory, only=CLUSTER_FILE):  # it may be half of two states
                 return None
-            self._state = state
+            self._state = _seen(state, files)
             return _cluster_of(files)
 
 

@@ -1,7 +1,9 @@
 """The certificate in force, where files are what no test can make of a whole server's."""
 
+import errno
 import os
 import resource
+import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,6 +27,23 @@ def test_a_pair_that_could_not_be_read_for_want_of_descriptors_is_read_again(tmp
         assert "too many open files" in str(certificate.newest_error)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert certificate.newest() is not before
+    assert certificate.newest_error is None
+
+
+def test_so_is_one_that_could_be_read_and_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    issue_to_directory(tmp_path, dns_names=("localhost",))
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before = certificate.newest()
+    issue_to_directory(tmp_path, dns_names=("localhost",))
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ssl.SSLContext, "load_cert_chain", failing)
+        assert certificate.newest() is before
+        assert "tls.crt: too many open files in system" in str(certificate.newest_error)
     assert certificate.newest() is not before
     assert certificate.newest_error is None
 
