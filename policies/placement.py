@@ -9,7 +9,7 @@ from msgspec import Meta
 from policies.form import LabelKey, LabelValue, Section, Subdomain, TaintKey
 from policies.pod import OwnToleration, Pod
 
-_MOST_TOLERATIONS = 64  # far above what any node has taints
+_MOST = 64  # labels, and tolerations: far above what any node is chosen by, and all of it is in each answer
 _MOST_SECONDS = 2**63 - 1  # as the API has it
 
 
@@ -36,11 +36,12 @@ class Placement(Section, frozen=True, kw_only=True):
     """Where pods with a share may run. A pod that says otherwise itself is denied."""
 
     node_selector: Annotated[
-        dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
+        dict[LabelKey, LabelValue],
+        Meta(description="Labels that the node must have, added to the pod's own.", max_length=_MOST),
     ] = msgspec.field(default_factory=dict)
-    tolerations: Annotated[
-        list[Toleration], Meta(description="Added to the pod's own.", max_length=_MOST_TOLERATIONS)
-    ] = msgspec.field(default_factory=list)
+    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.", max_length=_MOST)] = (
+        msgspec.field(default_factory=list)
+    )
     runtime_class_name: Annotated[
         Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
     ] = None

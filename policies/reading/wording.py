@@ -80,6 +80,8 @@ def _expected(info: inspect.Type) -> str:
             | inspect.VarTupleType(min_length=fewest, max_length=most)
         ):
             return "a list" + _items(fewest, most)
+        case inspect.DictType(min_length=fewest, max_length=most):
+            return "a mapping" + _items(fewest, most)
         case _:
             return "a mapping"
 
@@ -100,9 +102,11 @@ def _fix(info: inspect.Type, value: object) -> str:
             return f'write "{value}"' if is_scalar and not isinstance(value, bool) else 'write it like "0.2"'
         case inspect.StrType() if is_scalar and not isinstance(value, str):
             return "put it in quotes"
-        case inspect.ListType(max_length=most) | inspect.VarTupleType(max_length=most) if (
-            most and isinstance(value, list) and len(value) > most
-        ):
+        case (
+            inspect.ListType(max_length=most)
+            | inspect.VarTupleType(max_length=most)
+            | inspect.DictType(max_length=most)
+        ) if most and isinstance(value, list | dict) and len(value) > most:
             return f"take out {len(value) - most} of its {len(value)} items"
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return _list_fix(item)

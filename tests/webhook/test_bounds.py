@@ -52,6 +52,21 @@ def test_the_dearest_pods_get_an_answer_within_its_bounds(by: Any) -> None:
         answered(on, by)
 
 
+def test_a_policy_that_places_pods_by_as_much_as_it_can_leaves_the_answer_within_its_bound() -> None:
+    numbers = [f"{number:02}" for number in range(64)]
+    selector = {f"{'a.' * 126}b/{number:a>63}": "v" * 63 for number in numbers}
+    taint = {"effect": "NoExecute", "tolerationSeconds": 300, "value": "v" * 63}
+    placement = {
+        "nodeSelector": selector,
+        "tolerations": [taint | {"key": key} for key in selector],
+        "runtimeClassName": "a" * 253,
+        "schedulerName": "a" * 253,
+    }
+    by = policies(json.dumps({"placement": placement}))
+    for _, on in [("usual", pod("0.2")), *at_the_limits(SIZE)]:
+        assert len(review(json.dumps(call(on)).encode(), by).body) <= LONGEST_ANSWER
+
+
 @settings(deadline=None, max_examples=200)
 @given(pods(), st.sampled_from(sorted(POLICIES)))
 def test_an_answer_is_within_its_bounds(on: dict[str, Any], name: str) -> None:

@@ -78,6 +78,11 @@ def test_every_field_names_itself_and_says_what_to_do(file: str, field: str) -> 
         ("team.yaml", "placement: {runtimeClassName: []}", 'got an empty list: write it like "nvidia"'),
         (
             "team.yaml",
+            f"placement: {{nodeSelector: {{{', '.join(f'a{number}: b' for number in range(65))}}}}}",
+            "expected a mapping with at most 64 items, got a mapping: take out 1 of its 65 items",
+        ),
+        (
+            "team.yaml",
             "placement: {tolerations: [{key: a, effect: 5}]}",
             "NoSchedule, PreferNoSchedule or NoExecute, got 5",
         ),
