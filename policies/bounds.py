@@ -15,7 +15,7 @@ from policies.peak import peak
 from policies.pod import Slot, named
 from policies.policy import EffectivePolicy, ShareRules
 from policies.request import Ask
-from policies.share import Share, largest_exact, largest_whole, milli_text
+from policies.share import Share, largest_exact, largest_whole, milli_text, smallest_exact
 
 
 def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
@@ -31,11 +31,11 @@ def _check_bounds(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
     rules, per_gpu, milli = policy.policy.share, ask.kind.per_gpu, _milli_times_vgpus(ask)
     asked = ask.kind.counted(ask.vgpus) if ask.share is None else f"{ask.share} of a GPU"
     if milli < rules.minimum * per_gpu:
-        least, fix = _least(rules.minimum, ask.kind, by_share=ask.share is not None)
+        least, fix = _least(ask, rules)
         found.deny(
             "ShareBelowMinimum",
             f"{named(ask.slot)} asks for {asked}, at least {least} is allowed here",
-            f"Ask for {fix}",
+            fix,
             by=policy.source("share.minimum"),
         )
     elif ask.kind.is_of_instances and ask.vgpus > per_gpu:
@@ -181,12 +181,23 @@ def _milli_times_vgpus(ask: Ask) -> int:
     return ask.share * ask.kind.per_gpu if ask.share is not None else ask.vgpus * MILLI_PER_GPU
 
 
-def _least(bound: Share, kind: Kind, *, by_share: bool) -> tuple[str, str]:
-    """Write a lower bound in the unit of what is asked: for the sentence, and for the fix."""
-    if by_share:
-        return f"{bound}", f'"{bound}" or more'
+def _least(ask: Ask, rules: ShareRules) -> tuple[str, str]:
+    """Write the lower bound in the unit of what is asked, and what to do: it names the smallest that is granted."""
+    bound, kind, most = rules.minimum, ask.kind, min(rules.maximum, rules.largest_pod)
     count = bound.vgpus(kind.per_gpu)
-    return _with_share(count, bound, kind), f"{kind.counted(count)} or more"
+    least = f"{bound}" if ask.share is not None else _with_share(count, bound, kind)
+    if count * MILLI_PER_GPU > most * kind.per_gpu:
+        return least, _NONE_FITS
+    if ask.share is None:
+        return least, f"Ask for {kind.counted(count)} or more"
+    if rules.rounding != "exact":
+        return least, f'Ask for "{bound}" or more'
+    if kind.strategy == PARTITION and bound < MILLI_PER_GPU:
+        return least, _partitions(kind, rules)
+    share = smallest_exact(bound, kind.per_gpu)
+    if share > most:
+        return least, f"Ask for {kind.counted(count)} or more by a limit"
+    return least, f'Ask for "{milli_text(share)}" or more'
 
 
 def _most(ask: Ask, rules: ShareRules) -> tuple[str, str]:

@@ -84,8 +84,18 @@ def largest_whole(bound: Share, vgpus_per_gpu: int) -> int:
 
 def largest_exact(bound: int, vgpus_per_gpu: int) -> int:
     """Return the most thousandths that are whole vGPUs and not above *bound*; 0 if none are."""
-    step = MILLI_PER_GPU // gcd(MILLI_PER_GPU, vgpus_per_gpu)
+    step = _exact_step(vgpus_per_gpu)
     return bound // step * step
+
+
+def smallest_exact(bound: int, vgpus_per_gpu: int) -> int:
+    """Return the fewest thousandths that are whole vGPUs and not below *bound*."""
+    step = _exact_step(vgpus_per_gpu)
+    return -(-bound // step) * step
+
+
+def _exact_step(vgpus_per_gpu: int) -> int:
+    return MILLI_PER_GPU // gcd(MILLI_PER_GPU, vgpus_per_gpu)
 
 
 @lru_cache(1024)  # the same few shares all day

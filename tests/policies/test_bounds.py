@@ -34,6 +34,13 @@ NINE = [container(f"c{number}") for number in range(9)]
         ),
         (pod("0.7"), "maximum: '0.5'", "asks for 0.7 of a GPU, at most 0.5 is allowed", 'Ask for "0.5" or less.'),
         (pod("0.2"), "minimum: '0.5'", "asks for 0.2 of a GPU, at least 0.5 is allowed", 'Ask for "0.5" or more.'),
+        (pod("0.2"), "minimum: '0.45', rounding: exact", "at least 0.45 is allowed", 'Ask for "0.5" or more.'),
+        (
+            pod(None, limited(quantity=1)),
+            "minimum: '0.31', maximum: '0.35'",
+            "1 vGPU, at least 4 (0.31 of a GPU)",
+            "No whole number of vGPUs fits here",
+        ),
         (
             pod(None, limited("a", 4), limited("b", 3)),
             "podMaximum: '0.6'",
@@ -87,6 +94,24 @@ def test_the_share_that_a_denial_names_is_granted(per_gpu: int, maximum: str, ro
     else:
         assert "No whole number of vGPUs fits" in deny.message
         assert float(maximum) * per_gpu < 1
+
+
+@pytest.mark.parametrize("per_gpu", [1, 3, 7, 10, 16, 48])
+@pytest.mark.parametrize("minimum", ["0.05", "0.333", "0.501"])
+@pytest.mark.parametrize("most", ["", "maximum: '0.55', ", "podMaximum: '0.6', "])
+@pytest.mark.parametrize("rounding", ["up", "exact"])
+def test_so_is_the_one_that_a_denial_of_less_names(per_gpu: int, minimum: str, most: str, rounding: str) -> None:
+    by = policies(f"share: {{minimum: '{minimum}', {most}rounding: {rounding}}}", f"vgpusPerGpu: {per_gpu}")
+    deny = denied(pod("0.01"), by)
+    assert deny.code == "ShareBelowMinimum"
+    if named := re.search(r'Ask for "([0-9.]+)" or more', deny.message):
+        granted(pod(named[1]), by)
+    elif named := re.search(r"Ask for ([0-9]+) vGPUs? or more by a limit", deny.message):
+        granted(pod(None, limited(quantity=named[1])), by)
+    else:
+        assert "No whole number of vGPUs fits" in deny.message
+        assert most
+        assert -(-float(minimum) * per_gpu // 1) > float(most.split("'")[1]) * per_gpu
 
 
 @pytest.mark.parametrize("share", ["0.41", "0.45", "0.5"])

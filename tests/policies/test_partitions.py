@@ -51,6 +51,7 @@ def test_a_share_that_is_no_partition_is_warned_of_with_both_numbers() -> None:
         ("0.2", "share: {maximum: '0.2'}", "ShareAboveMaximum", 'Ask for "0.125"'),
         ("0.2", "share: {minimum: '0.15', maximum: '0.2'}", "ShareAboveMaximum", "No partition fits"),
         ("0.1", "share: {minimum: '0.2'}", "ShareBelowMinimum", '"0.2" or more'),
+        ("0.1", "share: {minimum: '0.2', rounding: exact}", "ShareBelowMinimum", 'Ask for "0.25" or "1"'),
         ("2", "share: {podMaximum: '1', maximum: '4'}", "PodShareAboveMaximum", "at most 1 per pod"),
     ],
 )
