@@ -31,7 +31,8 @@ def check(*, directory: Path) -> None:
     DIRECTORY can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
     """
     from policies.errors import PolicyError
-    from policies.reading.directory import kustomization, policy_files
+    from policies.reading.directory import kustomization, policy_files, unread_files
+    from policies.reading.layers import problem_of_name
     from policies.reading.oversights import oversights
     from policies.reading.store import load
 
@@ -41,7 +42,8 @@ def check(*, directory: Path) -> None:
         made = load(directory)
     except PolicyError as error:
         _end_with(error, FAILED)
-    for oversight in oversights(made, policy_files(directory), kustomization(directory)):
+    unread = filter(None, map(problem_of_name, unread_files(directory)))
+    for oversight in (*oversights(made, policy_files(directory), kustomization(directory)), *unread):
         found = oversight.below(str(directory))
         click.echo(f"{found.place}: warning: {found.told}", err=True)
     count = len(made.namespaces)

@@ -14,7 +14,7 @@ from policies.errors import PolicyError, Problem, quoted
 from policies.reading.document import LARGEST_BYTES
 from policies.reading.in_force import PolicyFile, broken_file
 from policies.reading.kustomized import Kustomization
-from policies.reading.layers import CLUSTER_FILE, Layer, owner_of, problem_of_name, read_layer
+from policies.reading.layers import CLUSTER_FILE, Layer, lacks_ending, owner_of, problem_of_name, read_layer
 from policies.reading.told import MOST_OF_A_FILE, MOST_TOLD
 from program.files import read_file
 
@@ -112,7 +112,9 @@ def read_files(
     """
     snapshot = _resolved(directory)
     try:
-        every = dict.fromkeys(policy_files(snapshot))
+        # In a ConfigMap's volume nothing has another purpose.
+        unread = unread_files(snapshot) if snapshot != directory else []
+        every = dict.fromkeys(policy_files(snapshot) + unread)
         names = [one for one in every if of is None or owner_of(one, every) == of]
         if len(names) > MOST_FILES:
             message = f"expected at most {MOST_FILES} policy files, got {len(names)}: remove those that say nothing"
@@ -172,6 +174,21 @@ def policy_files(directory: Path) -> list[str]:
     snapshot = _resolved(directory)
     names = {one.name for one in snapshot.iterdir() if one.name.lower().endswith(_ENDINGS) and one.name[0] != "."}
     return sorted(names - {name for name in names.intersection(_KUSTOMIZATIONS) if _is_kustomization(snapshot / name)})
+
+
+def unread_files(directory: Path) -> list[str]:
+    """
+    Name the files that nobody reads for want of an ending; one beside the policy file itself is a copy of it.
+
+    Raises:
+        OSError: If the directory cannot be read.
+    """
+    snapshot = _resolved(directory)
+    names = {one.name for one in snapshot.iterdir()}
+    unread = (name for name in names if lacks_ending(name) and not name.lower().endswith(_ENDINGS))
+    return sorted(
+        name for name in unread if f"{name.partition('.')[0]}.yaml" not in names and (snapshot / name).is_file()
+    )
 
 
 def kustomization(directory: Path) -> Kustomization | None:

@@ -23,6 +23,7 @@ CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
 
 _NAMESPACE = re.compile(NAMESPACE_PATTERN)
+_WITHOUT_ENDING = re.compile(rf"(_cluster|_default|{NAMESPACE_PATTERN})(\.ya?ml.+)?")
 _SECTIONS = frozenset(field.encode_name for field in msgspec.structs.fields(Policy) if is_section(field.type))
 
 T = TypeVar("T")
@@ -58,6 +59,11 @@ def owner_of(name: str, among: Container[str]) -> str | None:
     if file in (CLUSTER_FILE, DEFAULT_FILE):
         return file if name == file or file not in among else None
     return file if is_namespace(stem) else None
+
+
+def lacks_ending(name: str) -> bool:
+    """Whether the name of a file that has not a policy file's ending is one but for that: `team`, `team.yaml.txt`."""
+    return _WITHOUT_ENDING.fullmatch(name) is not None
 
 
 def problem_of_name(name: str) -> Problem | None:

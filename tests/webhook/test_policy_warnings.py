@@ -41,6 +41,17 @@ def test_a_file_for_the_namespace_of_gpu_share_is_never_used(tmp_path: Path) -> 
     )
 
 
+def test_a_file_that_nobody_reads_for_want_of_an_ending_is_named(tmp_path: Path) -> None:
+    others = ("README.md", "LICENSE", "Makefile", "run.sh", ".team", "Kustomization", "team.yaml.orig", "team.yaml~")
+    (tmp_path / "tools").mkdir()
+    told = ("_cluster", "other.yml-old", "third", "third-b.yaml.txt")
+    files = {"_default.yaml": "", "team.yaml": ""} | dict.fromkeys((*others, *told), "enabled: false")
+    assert warnings(tmp_path, **files) == [
+        f"/{name}: warning: expected _cluster.yaml, _default.yaml or <namespace>.yaml: rename or remove the file"
+        for name in told
+    ]
+
+
 def test_mode_warn_needs_a_label_on_its_namespace(tmp_path: Path) -> None:
     (line,) = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "\nmode: warn", "other.yaml": "mode: enforce"})
     assert line.startswith(

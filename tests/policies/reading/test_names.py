@@ -42,6 +42,23 @@ def test_a_name_that_is_no_namespace_is_a_fault(name: str) -> None:
     assert "rename" in problem.message
 
 
+def test_a_key_of_a_configmap_without_the_ending_is_told_and_costs_nobody(tmp_path: Path) -> None:
+    swap(tmp_path, 1, _default="", other="share: {maximum: '0.3'}")
+    for name in ("team", "team-b.yaml.txt", "_cluster", "other.yaml.orig", "README"):
+        (tmp_path / "..data" / name).write_text("enabled: false")
+    store = PolicyStore(tmp_path)
+    assert {Path(one.problem.file).name for one in store.troubles} == {"_cluster", "team", "team-b.yaml.txt"}
+    assert {(one.policy, one.effect) for one in store.troubles} == {("", "no policy is affected")}
+    assert (maximum(store.current, "other"), store.current.of("team")) == ("0.3", store.current.default)
+    assert load_cluster(tmp_path) == store.current.cluster
+
+
+def test_a_plain_directory_has_files_for_other_purposes(tmp_path: Path) -> None:
+    for name in ("team", "notes.yaml.txt", "makefile"):
+        (tmp_path / name).write_text("")
+    assert PolicyStore(tmp_path).troubles == ()
+
+
 TWINS = ["_cluster.yml", "_CLUSTER.yaml", "_cluster.YAML", "_Cluster.Yml"]
 BOTH = [*TWINS, "_default.yml", "_DEFAULT.yaml", "_default.YAML"]
 
