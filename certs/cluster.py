@@ -121,11 +121,18 @@ class Cluster:
         )
 
     def _found(self, what: str, call: Callable[[], tuple[T, int, Mapping[str, str] | None]]) -> T | None:
-        """Read an object, None if there is none, and the time of the API server with it."""
-        try:
-            data, _, headers = _call(what, call)
-        except NotFoundError:
-            return None
+        """Read an object, None if there is none, and the time of the API server with either answer."""
+
+        def found() -> tuple[T | None, Mapping[str, str] | None]:
+            try:
+                data, _, headers = call()
+            except ApiException as error:
+                if error.status != _NOT_FOUND:
+                    raise
+                return None, error.headers
+            return data, headers
+
+        data, headers = _call(what, found)
         self._time = time_of(headers or {})
         return data
 

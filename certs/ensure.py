@@ -74,7 +74,7 @@ def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime
     for _ in range(_MOST_READS):
         found = cluster.read()
         now = clock()
-        write = next_write(found.state, settings=settings, now=now)
+        write = next_write(found.state, settings=settings, now=now, time=found.time)
         if write is None:
             if found.state.bundle is None:
                 raise ClusterError(

@@ -95,6 +95,7 @@ class _Observed:
     state: State
     settings: Settings
     now: datetime
+    time: datetime  # of the API server, by which settle times are measured
     newest: CA
     old: CA | None
     trusted: tuple[x509.Certificate, ...]  # the CA bundle
@@ -121,25 +122,26 @@ class _Observed:
             since = datetime.fromisoformat(text)
         except ValueError:
             return None
-        known = recorded == fingerprint(certificate) and since.tzinfo is not None and since <= self.now
+        known = recorded == fingerprint(certificate) and since.tzinfo is not None and since <= self.time
         return since if known else None
 
     def has_settled(self, annotation: str, certificate: x509.Certificate) -> bool:
         """Return whether the settle time has passed since *annotation* recorded *certificate*."""
         since = self.since(annotation, certificate)
-        return since is not None and self.now - since >= self.settings.settle
+        return since is not None and self.time - since >= self.settings.settle
 
     def record(self, annotation: str, certificate: x509.Certificate, reason: str) -> WriteCA:
         """Return the write that records *certificate* with the time now under *annotation*."""
-        text = f"{fingerprint(certificate)} {self.now.isoformat()}"
+        text = f"{fingerprint(certificate)} {self.time.isoformat()}"
         return WriteCA(reason=reason, data={}, annotations={annotation: text})
 
 
-def next_write(state: State, *, settings: Settings, now: datetime) -> Write | None:
+def next_write(state: State, *, settings: Settings, now: datetime, time: datetime | None = None) -> Write | None:
     """
     Return the next write, with its reason; None if nothing is due, or has to wait for the settle time.
 
-    *now* must not be earlier than the time at which *state* was read.
+    *now* must not be earlier than the time at which *state* was read. *time* is what the API server says it is, None if
+    it does not: passes on nodes with different clocks measure a settle time by the same one.
     """
     newest = read_ca(*_pair(state.ca, NEWEST_CERTIFICATE, NEWEST_KEY), now=now)
     if newest is None:
@@ -148,6 +150,7 @@ def next_write(state: State, *, settings: Settings, now: datetime) -> Write | No
         state=state,
         settings=settings,
         now=now,
+        time=time or now,
         newest=newest,
         old=read_ca(*_pair(state.ca, OLD_CERTIFICATE, OLD_KEY), now=now),
         trusted=read_certificates(state.bundle or b""),

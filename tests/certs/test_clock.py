@@ -33,11 +33,40 @@ def test_nothing_is_written_by_a_clock_that_the_api_server_does_not_share(
     assert server.objects == before
 
 
+def test_not_even_the_first_ca_is_written_by_such_a_clock(server: SimulatedApiServer, cluster: Cluster) -> None:
+    server.objects.clear()
+    with pytest.raises(ClusterError, match="so nothing is written"):
+        ensure(cluster, SETTINGS, clock=lambda: NOW + timedelta(days=400))
+    assert server.objects == {}
+
+
 def test_a_difference_that_certificates_allow_for_holds_nothing_up(
     server: SimulatedApiServer, cluster: Cluster
 ) -> None:
     ensure(cluster, SETTINGS, clock=lambda: NOW + timedelta(minutes=4))
     assert {CA_SECRET, SERVING_SECRET} <= server.objects.keys()
+
+
+def test_the_settle_time_does_not_shrink_by_clocks_that_differ_as_much_as_they_may(
+    server: SimulatedApiServer, cluster: Cluster
+) -> None:
+    ensure(cluster, SETTINGS, clock=lambda: NOW)
+    due = NOW + timedelta(days=244)
+
+    def passed(after: timedelta, *, clock: timedelta) -> tuple[object, bool]:
+        """Make a pass; the serving certificate, and whether an old CA is left."""
+        server.date = format_datetime(due + after, usegmt=True)
+        ensure(cluster, SETTINGS, clock=lambda: due + after + clock)
+        return server.objects[SERVING_SECRET]["data"]["tls.crt"], "old.crt" in server.objects[CA_SECRET]["data"]
+
+    behind, ahead = timedelta(minutes=-4), timedelta(minutes=4)
+    first = passed(timedelta(days=-10), clock=behind)
+    assert passed(timedelta(), clock=behind) == (first[0], True)
+    assert passed(timedelta(minutes=9), clock=ahead) == (first[0], True)
+    second = passed(timedelta(minutes=10), clock=behind)
+    assert (second[0] != first[0], second[1]) == (True, True)
+    assert passed(timedelta(minutes=19), clock=ahead) == second
+    assert passed(timedelta(minutes=20), clock=behind) == (second[0], False)
 
 
 @pytest.mark.parametrize(
