@@ -57,7 +57,6 @@ class DraDriver:
 
     Raises:
         DraError: If nobody knows who holds what, because the checkpoint cannot be read.
-        HandoverError: If CDI specifications cannot be written.
         SocketError: If the directories of the kubelet are not there.
     """
 
@@ -159,7 +158,7 @@ class DraDriver:
         self.publisher.publish(slice_specs((), (), node=self._settings.node, driver_version=""))
 
     def restore(self) -> None:
-        """Write again what containers need and somebody has removed; HandoverError if that cannot be."""
+        """Write again what containers need and somebody has removed, as far as that can be: see `unwritten`."""
         self._preparations.restore()
 
     def begin(self, is_awaited: Callable[[], bool]) -> AbstractContextManager[Call]:

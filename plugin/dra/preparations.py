@@ -31,7 +31,6 @@ class Preparations:
 
     Raises:
         DraError: If the checkpoint in *directory* cannot be read.
-        HandoverError: If the specifications of what is prepared cannot be written to *cdi_dir*.
     """
 
     def __init__(
@@ -50,27 +49,26 @@ class Preparations:
         self._lasting = Lasting(has_processes, clock)
         self._writing = Lock()  # taken before the next one
         self._changed = Condition()
-        self._unsettled: set[str] = set()  # claims whose specifications are not as they will be
         self._gpus: Mapping[str, str] = {}  # see `follow`
         self._closed = False
         checkpoint = self._files.read()
         self._claims = checkpoint.claims
         self._held_back = tuple(one for one in checkpoint.held_back if one.is_believed(clock()))
         # A container that starts again asks for its CDI device and never for its claim.
-        self._files.write_only(self._of_this_boot())
+        self._unsettled = self._files.write_only(self._of_this_boot())  # whose specifications are not as they will be
 
     def restore(self) -> None:
         """
         Write specifications again that somebody has removed: the kubelet does not ask for a prepared claim again.
 
         What could not be written is tried again too: perhaps nobody asks for it any more.
-
-        Raises:
-            HandoverError: If a specification cannot be written.
         """
         if self._files.unwritten and self._writing.acquire(blocking=False):
             try:
-                self._files.try_again(Checkpoint(claims=self._claims, held_back=self._held_back))
+                checkpoint = Checkpoint(claims=self._claims, held_back=self._held_back)
+                unspecified = self._files.try_again(checkpoint, self._of_this_boot())
+                with self._changed:
+                    self._unsettled = unspecified
             finally:
                 self._writing.release()
         with self._changed:

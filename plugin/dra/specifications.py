@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import msgspec
 from plugin.dra.checkpoint import Prepared
 from plugin.errors import HandoverError
 from plugin.shares.cdi import CDI_VERSION
-from plugin.shares.cdi_directory import has
+from plugin.shares.cdi_directory import has, remedy
 from plugin.state_files import write_atomically
 from policies.contract import DRIVER
 
@@ -35,12 +35,16 @@ def write_specification(directory: Path, uid: str, prepared: Prepared) -> None:
     """
     Put the specification of a claim into *directory*, which is made if it is not there.
 
+    A file that has this content is left alone: it is as good where there is no room to write another.
+
     Raises:
         HandoverError: If it cannot be written.
     """
     with _failures_named(directory):
         _make(directory)
-        write_atomically(_path(directory, uid), _specification(uid, prepared))
+        path, content = _path(directory, uid), _specification(uid, prepared)
+        if not has(path, content):
+            write_atomically(path, content)
 
 
 def restore_specification(directory: Path, uid: str, prepared: Prepared) -> None:
@@ -52,8 +56,8 @@ def restore_specification(directory: Path, uid: str, prepared: Prepared) -> None
     """
     path = _path(directory, uid)
     if not has(path, _specification(uid, prepared)):
-        _log.warning("CDI specification was removed or changed: written again", extra={"file": str(path)})
         write_specification(directory, uid, prepared)
+        _log.warning("CDI specification was removed or changed: written again", extra={"file": str(path)})
 
 
 def remove_specification(directory: Path, uid: str) -> None:
@@ -83,19 +87,18 @@ def try_directory(directory: Path) -> None:
             trial.unlink(missing_ok=True)
 
 
-def write_only(directory: Path, claims: Mapping[str, Prepared]) -> None:
+def remove_others(directory: Path, uids: Container[str]) -> None:
     """
-    Write the specifications of claims, by UID; remove ours of all others, and what a killed run left half written.
+    Remove our specifications of claims other than these, by UID, and what a killed run left half written.
 
     Raises:
-        HandoverError: If one cannot be written or removed.
+        HandoverError: If one cannot be removed.
     """
-    for uid, prepared in claims.items():
-        write_specification(directory, uid, prepared)
     with _failures_named(directory):
         for path in directory.iterdir() if directory.is_dir() else ():
             match = _OURS.fullmatch(path.name)
-            if match and (match["uid"] not in claims or path.name.startswith(".")):
+            is_left = match and (match["uid"] not in uids or path.name.startswith("."))
+            if is_left and not path.is_dir():
                 path.unlink(missing_ok=True)
 
 
@@ -125,5 +128,5 @@ def _failures_named(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise HandoverError(
             f"--cdi-dir {directory}: the CDI specification of a claim cannot be changed there: "
-            f"{error.strerror or error}: give the plugin this directory of the host, writable"
+            f"{error.strerror or error}: {remedy(error)}"
         ) from error

@@ -1,5 +1,6 @@
 """The directory in which a container runtime looks for CDI specifications: ours come and go, no others are touched."""
 
+import errno
 import logging
 import re
 from collections.abc import Collection, Iterator
@@ -17,6 +18,7 @@ _MODE = 0o755
 _LARGEST_BYTES = 16 << 20  # 56 MIG instances of 100 vGPUs each are 5 MiB
 # Runtimes read only what ends in .json or .yaml, so one that is being written (see `write_atomically`) is not read.
 _SPECIFICATION = r"gpu-share_[a-z0-9-]+(\.[a-z0-9-]+)+_[A-Za-z][A-Za-z0-9_-]*\.json"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OURS = re.compile(rf"{_SPECIFICATION}|\.{_SPECIFICATION}\.[0-9]+\.new", re.ASCII)
 
 
@@ -90,6 +92,13 @@ def has(path: Path, content: bytes) -> bool:
         return False
 
 
+def remedy(error: OSError) -> str:
+    """Say what to do where a specification cannot be written."""
+    if error.errno in _NO_ROOM:
+        return "make room on that file system of the node"
+    return "give the plugin this directory of the host, writable"
+
+
 @contextmanager
 def _failures_named(directory: Path) -> Iterator[None]:
     try:
@@ -97,5 +106,5 @@ def _failures_named(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise HandoverError(
             f"--cdi-dir {directory}: CDI specifications cannot be written there: {error.strerror or error}: "
-            "give the plugin this directory of the host, writable, or leave cdi out of handover in _cluster.yaml"
+            f"{remedy(error)}, or leave cdi out of handover in _cluster.yaml"
         ) from error

@@ -73,16 +73,17 @@ def test_a_claim_is_on_the_disk_before_its_container_gets_anything(
 def test_other_files_of_the_directory_are_left_alone(tmp_path: Path) -> None:
     others = ("gpu-share_gpu-share.dev_vgpu.json", "gpu-share-claim_x.yaml", "nvidia.json")
     stale = ("gpu-share-claim_gone.json", ".gpu-share-claim_u.json.12.new")
-    (tmp_path / "cdi").mkdir()
+    (tmp_path / "cdi" / "gpu-share-claim_directory.json").mkdir(parents=True)
     for name in (*others, *stale):
         (tmp_path / "cdi" / name).touch()
     made(tmp_path)
-    assert {path.name for path in (tmp_path / "cdi").iterdir()} == set(others)
+    assert {path.name for path in (tmp_path / "cdi").iterdir()} == {*others, "gpu-share-claim_directory.json"}
 
 
 def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
-    on = made(tmp_path)
     (tmp_path / "cdi").touch()
+    on = made(tmp_path)
+    assert "--cdi-dir" in on.unwritten()
     with pytest.raises(HandoverError, match="--cdi-dir"):
         prepare(on, "u", device(100, "GPU-0"))
 

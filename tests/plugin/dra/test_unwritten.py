@@ -1,5 +1,6 @@
 """Claims that cannot be written down: no GPU is offered for which the next pod would fail, and all come back."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
@@ -7,15 +8,24 @@ from threading import Event, Thread
 import pytest
 
 from plugin.dra.preparations import Preparations
+from plugin.dra.specifications import device_id
 from plugin.errors import HandoverError, HoldingsError
 from plugin.simulated.dra_kubelet import PrepareError
 from tests.plugin.dra.node import DEVICES, DraNode, health, share
 from tests.plugin.dra.prepared import device, made, prepare
+from tests.plugin.mps.isolated import ISOLATED, needs_mounts
+from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.waiting import wait_until
 
 Break = Callable[[Path], Path]
 CHECKPOINT = "what claims hold cannot be written there: Is a directory: make room"
 SPECIFICATION = "the CDI specification of a claim cannot be changed there: File exists"
+FULL = "the CDI specification of a claim cannot be changed there: No space left on device: make room"
+_FILLS = """
+cp -r "$0" "$0.before" && mount -t tmpfs -o size=64k cdi "$0" && cp "$0.before"/* "$0" || exit
+head -c 1M /dev/zero 2>/dev/null >"$0/fill"
+exec "$@"
+"""
 
 
 def checkpoint_is_a_directory(root: Path) -> Path:
@@ -44,6 +54,11 @@ def unspecified(directory: Path) -> Preparations:
     with pytest.raises(HandoverError, match="--cdi-dir"):
         prepare(on, "u", device(100, "GPU-0"))
     return on
+
+
+def on_a_full_file_system(directory: Path) -> tuple[str, ...]:
+    """Give what runs a program that finds all files of *directory* there, and no room beside them."""
+    return (*ISOLATED, "sh", "-c", _FILLS, str(directory))
 
 
 def tainted(node: DraNode) -> int:
@@ -129,3 +144,72 @@ def test_a_cdi_directory_that_is_gone_can_be_written_to_since_it_is_made(tmp_pat
     (tmp_path / "cdi").unlink()
     on.restore()
     assert on.unwritten() == ""
+
+
+@needs_mounts
+def test_a_plugin_that_starts_where_no_specification_can_be_written_takes_back_what_is_there_and_says_why(
+    node: DraNode,
+) -> None:
+    first = node.start()
+    claim = node.schedule("p", share(200))
+    node.kubelet.prepare(claim)
+    first.ends(by=signal.SIGTERM)
+    node.before = on_a_full_file_system(node.cdi_dir)
+    plugin = node.start()
+    wait_until(lambda: tainted(node) == DEVICES)
+    assert [FULL in one.faults[0].why for one in health(node).gpus] == [True, True]
+    node.end(claim)
+    Path(f"/proc/{plugin.process.pid}/root{node.cdi_dir}/fill").unlink()
+    wait_until(lambda: tainted(node) == 0)
+
+
+def test_a_claim_without_a_specification_has_one_as_soon_as_it_can_be_written_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    unspecified(tmp_path)
+    on = made(tmp_path)
+    assert SPECIFICATION in on.unwritten()
+    on.restore()
+    assert SPECIFICATION in on.unwritten()
+    (tmp_path / "cdi").unlink()
+    on.restore()
+    assert set(read_directory(tmp_path / "cdi")) == {device_id("u", "r")}
+    assert on.unwritten() == ""
+
+
+def test_specifications_that_are_removed_and_cannot_be_written_again_are_as_soon_as_they_can(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    for uid in ("first", "second"):
+        prepare(on, uid, device(100, "GPU-0"))
+    before = read_directory(tmp_path / "cdi")
+    for path in (tmp_path / "cdi").iterdir():
+        path.unlink()
+    cdi_directory_is_a_file(tmp_path)
+    on.restore()
+    assert SPECIFICATION in on.unwritten()
+    (tmp_path / "cdi").unlink()
+    on.restore()
+    assert read_directory(tmp_path / "cdi") == before
+
+
+def test_what_cannot_be_removed_keeps_no_claim_from_its_specification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(path: Path, *, missing_ok: bool = False) -> None:
+        raise PermissionError(1, "Operation not permitted", f"{path}{missing_ok}")
+
+    prepare(made(tmp_path), "u", device(100, "GPU-0"))
+    (path,) = (tmp_path / "cdi").iterdir()
+    path.rename(path.with_name("gpu-share-claim_gone.json"))
+    monkeypatch.setattr(Path, "unlink", reject)
+    on = made(tmp_path)
+    assert path.is_file()
+    assert "Operation not permitted: give the plugin this directory" in on.unwritten()
+
+
+def test_a_specification_that_is_there_word_for_word_is_left_alone(tmp_path: Path) -> None:
+    prepare(made(tmp_path), "u", device(100, "GPU-0"))
+    (path,) = (tmp_path / "cdi").iterdir()
+    before = path.stat().st_ctime_ns
+    prepare(made(tmp_path), "u", device(100, "GPU-0"))
+    assert path.stat().st_ctime_ns == before

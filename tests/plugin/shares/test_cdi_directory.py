@@ -1,3 +1,4 @@
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.cdi import grids_of, specification
-from plugin.shares.cdi_directory import file_name, remove_stale, write_specification
+from plugin.shares.cdi_directory import file_name, remedy, remove_stale, write_specification
 from plugin.shares.strategy import Mps, Whole
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.shares.cdi_runtime import read_directory
@@ -141,6 +142,18 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
         HandoverError, match=rf"^--cdi-dir {directory}: .*, writable, or leave cdi out of handover in _cluster[.]yaml$"
     ):
         write_specification(directory, NAME, content())
+
+
+@pytest.mark.parametrize(
+    ("number", "way_out"),
+    [
+        (errno.ENOSPC, "make room on that file system of the node"),
+        (errno.EDQUOT, "make room on that file system of the node"),
+        (errno.EROFS, "give the plugin this directory of the host, writable"),
+    ],
+)
+def test_the_way_out_is_room_where_there_is_none(number: int, way_out: str) -> None:
+    assert remedy(OSError(number, os.strerror(number))) == way_out
 
 
 def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
