@@ -7,19 +7,20 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from plugin.errors import AnswerError, ControlError, NotAskedError
 from plugin.mps.answers import excerpt
+from plugin.mps.unanswered import Unanswered
 from policies.contract import MPS_PIPE_DIRECTORY
 
 SOCKET = "control"  # in the pipe directory
 SOCKETS = (SOCKET, "control_privileged")  # which of them the program connects to is not documented
+QUIT = "quit"
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
-_DEAD_WITHIN_SECONDS = 1.0
 _PACE_SECONDS = 0.05  # between two looks whether to wait on
 _MOST_PATIENCE = 3  # times that for one question
 # Of the loader, as where a library cannot be mapped, and of shells; and where the node has no memory or threads left.
@@ -39,12 +40,21 @@ class _Patience(NamedTuple):
 class Control:
     """Speaks with the daemon of one pipe directory."""
 
-    def __init__(self, program: str, environment: Mapping[str, str], *, timeout_seconds: float) -> None:
-        """Use *program*, by name or path, with *environment*, and nothing of ours that a daemon might take up."""
+    def __init__(
+        self, program: str, environment: Mapping[str, str], *, timeout_seconds: float, patience_seconds: float
+    ) -> None:
+        """
+        Use *program*, by name or path, with *environment*, and nothing of ours that a daemon might take up.
+
+        One without an answer within *timeout_seconds* waits on for *patience_seconds* in all, for who asks the same.
+        """
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._program = program
+        self._start = f"{program} -d"
         self._environment = {**inherited, **environment}
         self._timeout_seconds = timeout_seconds
+        self._patience_seconds = patience_seconds
+        self._unanswered = Unanswered(program)
         self._led_to: Path | None = None
         self._patience: _Patience | None = None
         self.meanwhile: Callable[[], None] = lambda: None  # done now and then while an answer is waited for
@@ -57,6 +67,15 @@ class Control:
             yield
         finally:
             self._patience = None
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Name the processes that wait for answers still, by PID."""
+        return self._unanswered.pids
+
+    def give_up(self) -> None:
+        """Wait for no answer any more."""
+        self._unanswered.clear()
 
     def lead_to(self, directory: Path | None) -> None:
         """Ask by the sockets in *directory*, or links to them, from now on; None: by those of the pipe directory."""
@@ -84,18 +103,21 @@ class Control:
         Raises:
             ControlError: With what the program wrote, if it did not start.
         """
-        self._run(["-d", *flags], "", what=f"{self._program} -d", timeout_seconds=timeout_seconds)
+        self._run(["-d", *flags], "", what=self._start, timeout_seconds=timeout_seconds)
 
     def _run(self, flags: Sequence[str], text: str, *, what: str, timeout_seconds: float) -> str:
         try:
             with _memory_file(text.encode() + b"\n") as stdin, _memory_file() as stdout, _memory_file() as stderr:
-                code = self._exit_code(flags, stdin, stdout, stderr, timeout_seconds=timeout_seconds)
+                began = time.monotonic()
+                patience = self._patience or _Patience(timeout_seconds, began + timeout_seconds, lambda: True)
+                code = None
+                if self._is_alone(what, patience):
+                    code = self._exit_code(what, self._started(flags, stdin, stdout, stderr), patience)
                 answer, complaint = _written(stdout), _written(stderr)
         except OSError as error:
             raise NotAskedError(f"{self._program}: cannot be run: {error.strerror}") from error
         if code is None:
-            seconds = self._patience.seconds if self._patience else timeout_seconds
-            raise ControlError(f"{what}: no answer within {seconds:g} s")
+            raise ControlError(f"{what}: no answer within {patience.seconds:g} s")
         if code in _NOT_RUN:
             raise NotAskedError(
                 f"{self._program}: cannot be run: {_how_it_ended(code)}: {excerpt(complaint or answer)}"
@@ -104,13 +126,10 @@ class Control:
             raise AnswerError(f"{what}: failed with {code}: {excerpt(complaint or answer)}")
         return answer
 
-    def _exit_code(
-        self, flags: Sequence[str], stdin: int, stdout: int, stderr: int, *, timeout_seconds: float
-    ) -> int | None:
-        """Run the program; None if it did not end in time, and was killed."""
+    def _started(self, flags: Sequence[str], stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
         # Files, no pipes: a daemon may keep them open for as long as it lives.
         led = {MPS_PIPE_DIRECTORY: str(self._led_to)} if self._led_to else {}
-        process = subprocess.Popen(  # noqa: S603 - the administrator names the program
+        return subprocess.Popen(  # noqa: S603 - the administrator names the program
             [self._program, *flags],
             env={**self._environment, **led},
             cwd="/",
@@ -120,21 +139,32 @@ class Control:
             start_new_session=True,
             umask=_FOR_OTHERS,
         )
-        if self._ends_within(process, timeout_seconds):
+
+    def _is_alone(self, what: str, patience: _Patience) -> bool:
+        """Wait for an earlier program that asks the same: whether there is none any more."""
+        while earlier := self._unanswered.find(what):
+            rest = patience._replace(deadline=min(patience.deadline, earlier.until_seconds))
+            if not self._ends_within(earlier.process, rest) and earlier.may_wait:
+                return False
+        return True
+
+    def _exit_code(self, what: str, process: subprocess.Popen[bytes], patience: _Patience) -> int | None:
+        """Wait for the end of the program; None if it did not come in time."""
+        began = time.monotonic()
+        if self._ends_within(process, patience):
             return process.wait()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):  # in a driver call that does not return
-            process.wait(_DEAD_WITHIN_SECONDS)
+        if what in (self._start, QUIT):  # which nobody waits for again
+            self._unanswered.kill([process])
+        else:
+            self._unanswered.add(what, process, until_seconds=began + self._patience_seconds)
         return None
 
-    def _ends_within(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+    def _ends_within(self, process: subprocess.Popen[bytes], patience: _Patience) -> bool:
         file = os.pidfd_open(process.pid)
         try:
             waiting = select.poll()  # unlike select, for descriptors of any number
             waiting.register(file, select.POLLIN)
             began = time.monotonic()
-            patience = self._patience or _Patience(seconds, began + seconds, lambda: True)
             while not waiting.poll(_PACE_SECONDS * 1000):
                 if not patience.waits(began):
                     return False

@@ -9,7 +9,7 @@ from threading import Event
 
 from plugin.errors import AnswerError, ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
-from plugin.mps.control import SOCKET, Control
+from plugin.mps.control import QUIT, SOCKET, Control
 from plugin.mps.held_sockets import HeldSockets
 from plugin.mps.logs import CONTROL_LOG, trim
 from plugin.mps.pipe_directories import clear, prepare
@@ -51,6 +51,7 @@ class Daemon:
                 "CUDA_MPS_PROTOCOL_VERSION": "2",
             },
             timeout_seconds=timing.answer,
+            patience_seconds=timing.patience,
         )
 
     def start(self) -> None:
@@ -131,6 +132,7 @@ class Daemon:
         Raises:
             MpsError: If a process survives that, or something cannot be removed.
         """
+        self.control.give_up()
         self.control.lead_to(None)
         found = self._holders()
         if found:
@@ -138,7 +140,7 @@ class Daemon:
         has_socket = (self._directory / SOCKET).is_socket() and not self._sockets.lost()
         if has_socket and any(one.role == "daemon" for one in found):
             with suppress(ControlError):
-                self.control.ask("quit")
+                self.control.ask(QUIT)
             self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
         for number in (signal.SIGTERM, signal.SIGKILL):
             for one in (remaining := self._holders()):
@@ -227,7 +229,12 @@ class Daemon:
         return holder.role == "daemon" and holder.gpus == self._gpu_uuid
 
     def _holders(self) -> Sequence[Holder]:
-        found = [one for one in holders(logs=str(self._logs)) if one.directory == str(self._directory)]
+        asks = self.control.waiting  # by another name each would be taken for a daemon
+        found = [
+            one
+            for one in holders(logs=str(self._logs))
+            if one.directory == str(self._directory) and one.pid not in asks
+        ]
         alive = {one.pid for one in found}
         for pid in self._seen - alive:
             reap(pid)  # where there is no other parent left, it is this process

@@ -67,13 +67,20 @@ class Node:
         state = read_state(self.directory / "state")
         return fault(state, self.gpu.uuid, now_seconds=boot_seconds(), boot_id=boot_id())
 
-    def control(self) -> Control:
+    @property
+    def pipes(self) -> str:
+        """Name the directory of the GPU's daemon."""
+        return f"{self.pipe_directory}/{self.gpu.uuid}"
+
+    def control(self, *, timeout_seconds: float = _CLIENT_SECONDS) -> Control:
         """Speak with the GPU's daemon."""
         environment = {
             CUDA_VISIBLE_DEVICES: self.gpu.uuid,
-            MPS_PIPE_DIRECTORY: f"{self.pipe_directory}/{self.gpu.uuid}",
+            MPS_PIPE_DIRECTORY: self.pipes,
         }
-        return Control("nvidia-cuda-mps-control", environment, timeout_seconds=_CLIENT_SECONDS)
+        return Control(
+            "nvidia-cuda-mps-control", environment, timeout_seconds=timeout_seconds, patience_seconds=_CLIENT_SECONDS
+        )
 
     def environment(self, vgpus: int) -> dict[str, str]:
         """Give what a container with that many of ten vGPUs, or of those of an instance, gets from Allocate."""

@@ -8,7 +8,8 @@ import pytest
 
 from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
-from plugin.mps.answers import keeps_memory_limit, server_pids
+from plugin.mps.answers import keeps_memory_limit, percentage, server_pids
+from plugin.mps.processes import holders
 from policies.contract import MPS_MEMORY_LIMIT, MPS_PIPE_DIRECTORY, MPS_THREAD_PERCENTAGE
 from tests.gpu.node import EVERYTHING_MIB, running, runs, said
 from tests.plugin.waiting import wait_until
@@ -112,3 +113,20 @@ def test_with_multi_user_processes_of_two_users_run_side_by_side(gpu: Gpu, direc
         runs(holder)
         assert node.ask("info", environment=node.environment(2), user=65534)["error"] == 0
         assert said(holder)["error"] == 0
+
+
+def test_a_command_of_a_program_that_was_killed_is_carried_out_and_keeps_nobody_from_an_answer(
+    gpu: Gpu, directory: Path
+) -> None:
+    with running(gpu, directory) as node:
+        control, impatient = node.control(), node.control(timeout_seconds=0.5)
+        (daemon,) = (one.pid for one in holders() if (one.role, one.directory) == ("daemon", node.pipes))
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            with pytest.raises(ControlError, match="no answer within"):
+                impatient.ask("set_default_active_thread_percentage 37")
+            impatient.give_up()
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        assert percentage(control.ask("get_default_active_thread_percentage")) == 37
+        assert node.fault() is None

@@ -133,11 +133,12 @@ def bench(root: Path, pipes: Path, standin: StandIn, library: str) -> Bench:
 
 
 @pytest.fixture
-def daemon(place: Place) -> Daemon:
+def daemon(place: Place) -> Iterator[Daemon]:
     """Give one that runs, and is asked with little patience."""
     daemon = Daemon(UUID, place, replace(QUICK, answer=0.3))
     daemon.start()
-    return daemon
+    yield daemon
+    daemon.control.give_up()
 
 
 @pytest.fixture

@@ -20,7 +20,12 @@ def program(root: Path, text: str) -> str:
 
 
 def control(root: Path, text: str, *, timeout_seconds: float = 5.0) -> Control:
-    return Control(program(root, text), {"CUDA_MPS_PIPE_DIRECTORY": "/p"}, timeout_seconds=timeout_seconds)
+    return asking(program(root, text), timeout_seconds=timeout_seconds)
+
+
+def asking(program: str, *, timeout_seconds: float, patience_seconds: float = 60.0) -> Control:
+    environment = {"CUDA_MPS_PIPE_DIRECTORY": "/p"}
+    return Control(program, environment, timeout_seconds=timeout_seconds, patience_seconds=patience_seconds)
 
 
 def test_a_command_is_sent_as_a_line_and_the_answer_is_what_the_program_writes(root: Path) -> None:
@@ -69,7 +74,8 @@ def test_a_signal_that_a_daemon_can_cause_is_no_answer_of_it(root: Path) -> None
 
 
 def test_with_patience_questions_have_longer_together_and_end_with_it(root: Path) -> None:
-    asked = control(root, "import time; time.sleep(0.6); print('late')", timeout_seconds=0.2)
+    late = program(root, "import time; time.sleep(0.6); print('late')")
+    asked = asking(late, timeout_seconds=0.2, patience_seconds=0.2)
     with pytest.raises(ControlError):
         asked.ask("x")
     with asked.patient(30, lambda: True):
@@ -82,6 +88,7 @@ def test_with_patience_questions_have_longer_together_and_end_with_it(root: Path
         asked.ask("x")
     with pytest.raises(ControlError):
         asked.ask("x")
+    asked.give_up()
 
 
 def test_a_program_that_hangs_is_killed_with_what_it_started(root: Path) -> None:
@@ -94,7 +101,7 @@ def test_a_program_that_hangs_is_killed_with_what_it_started(root: Path) -> None
 
 
 def test_a_program_that_is_not_there_is_named(root: Path) -> None:
-    missing = Control(str(root / "missing"), {"CUDA_MPS_PIPE_DIRECTORY": "/p"}, timeout_seconds=1)
+    missing = asking(str(root / "missing"), timeout_seconds=1)
     with pytest.raises(ControlError, match=r"missing: cannot be run: No such file or directory"):
         missing.start([], timeout_seconds=1)
 

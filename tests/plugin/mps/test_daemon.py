@@ -54,9 +54,9 @@ def test_a_daemon_that_sees_other_gpus_than_its_own_is_none_and_ended_by_a_start
     daemon.stop()
     for seen in (f"{UUID},GPU-other", "0", ""):
         (foreign := Daemon(UUID, place, QUICK)).control = Control(
-            place.program,
-            {**standin.starts()[0]["environment"], "CUDA_VISIBLE_DEVICES": seen},
+            *(place.program, {**standin.starts()[0]["environment"], "CUDA_VISIBLE_DEVICES": seen}),
             timeout_seconds=5.0,
+            patience_seconds=60.0,
         )
         foreign.control.start([], timeout_seconds=10.0)
         (left,) = alive(pipes)
@@ -111,9 +111,9 @@ def test_silence_and_nonsense_are_told_with_their_reason(
     daemon = Daemon(UUID, place, IMPATIENT)
     daemon.start()
     standin.behave(**behaviour)
-    seen = daemon.look()
-    assert isinstance(seen, kind)
+    assert isinstance(seen := daemon.look(), kind)
     assert seen.why.startswith("get_server_")
+    daemon.stop()
 
 
 def test_a_daemon_that_cannot_be_asked_is_not_taken_for_one_that_does_not_answer(

@@ -180,7 +180,7 @@ def test_a_daemon_that_clients_keep_waiting_is_not_good_and_is_not_killed(
 def test_a_daemon_that_hangs_is_ended_although_a_client_keeps_it_waiting_for_a_moment_now_and_then(
     gpu: Gpu, context: SupervisorContext, standin: StandIn, pipes: Path
 ) -> None:
-    timing = replace(context.timing, answer=1.0, quit=0.1, kill=0.2)
+    timing = replace(context.timing, answer=1.0, patience=2.0, quit=0.1, kill=0.2)
     supervisor = DaemonSupervisor(gpu, replace(context, timing=timing))
     ended = Event()
 

@@ -90,7 +90,7 @@ class Raced(Control):
             "CUDA_MPS_PIPE_DIRECTORY": str(directory),
             "CUDA_MPS_LOG_DIRECTORY": str(place.log_directory / UUID),
         }
-        super().__init__(place.program, environment, timeout_seconds=1.0)
+        super().__init__(place.program, environment, timeout_seconds=1.0, patience_seconds=60.0)
         self._control = directory / "control"
         self._keeps = keeps
 
