@@ -9,11 +9,11 @@ from policies.changes import RemoveMount, ReplaceArgument
 from policies.contract import DRA, MILLI_PER_GPU, MIRROR_ANNOTATION, MPS, PARTITION
 from policies.denial import DeniedError, Findings
 from policies.earlier_grant import with_fix
-from policies.effort import check_effort, steps_of_shares
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
 from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
+from policies.frameworks.command_line import steps_beside
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
 from policies.kind import Kind
@@ -107,14 +107,13 @@ def _grant(  # noqa: PLR0913 - all that decides
     """Say what the pod would get; it is denied if *found* has a reason for that in the end, or by a DeniedError."""
     check_sharing(policy)
     check_size(pod, containers)
-    beside = check_effort(pod, containers)
     kind, asks = read_asks(pod, containers, found, cluster=policies.cluster, policy=policy)
     check_shares(len(asks))
     attached = kind.strategy == MPS and attaches_in_pod(policy, found, restricted=restricted)
     request = _Request(pod, containers, policy, policies, kind, asks, attached)
     of_node = NodeVolumes(pod, policy, policies, attached=attached)
     _check(request, of_node, found)
-    one_by_one = _Containers(request, Allowance(beside + steps_of_shares(len(asks))), found)
+    one_by_one = _Containers(request, found)
     granted = tuple(one_by_one.granted(ask) for ask in asks)
     return Grant(
         policy=policy,
@@ -175,11 +174,12 @@ def _hidden(request: _Request, found: Findings) -> tuple[Hidden, ...]:
 class _Containers:
     """Decides on the containers with a share one by one; they have one allowance for what their texts expand to."""
 
-    def __init__(self, request: _Request, allowance: Allowance, found: Findings) -> None:
+    def __init__(self, request: _Request, found: Findings) -> None:
         self._request = request
-        self._allowance = allowance
         self._found = found
-        self._memory = MemoryCheck(request.pod, request.policy, request.policies.catalogue, allowance, found)
+        beside = steps_beside([one.container for one in request.containers], shares=len(request.asks))
+        self._allowance = Allowance(beside)
+        self._memory = MemoryCheck(request.pod, request.policy, request.policies.catalogue, self._allowance, found)
         self._volumes = Volumes(request.pod, request.containers)
 
     def granted(self, ask: Ask) -> ContainerGrant:

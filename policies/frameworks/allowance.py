@@ -10,17 +10,13 @@ MOST_EXPANDED: Final = 96 * 1024  # characters that references may make in one p
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_MENTIONS: Final = 256  # of frameworks' programs in texts that may start them, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 8270  # of about a microsecond, in which shells' texts are read, in one pod
+MOST_STEPS: Final = 8300  # of about a microsecond, in which shells' texts are read, in one pod
 MOST_COPIED: Final = 256 * 1024  # characters of values that become words as they are, at less cost, in one pod
 LEAST_STEPS: Final = 800  # in a large one, the rest of which takes time beside
-MOST_BEYOND: Final = 800  # steps of what is no shell's text, where nothing is left for those
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 CHARACTERS_OF_STEP: Final = 32  # that are made, or that patterns look at
 CHARACTERS_OF_COPY: Final = 256  # that are looked at and taken over, but not one by one
-_STEPS_OF_MENTION: Final = 12
-_STEPS_OF_SETTING: Final = 12
-_CHARACTERS_OF_EXPANSION: Final = 64
 
 
 class UnreadableError(Exception):
@@ -37,7 +33,7 @@ class Allowance:
     __slots__ = ("_characters", "_copied", "_mentions", "_references", "_rewritten_bytes", "_settings", "_steps")
 
     def __init__(self, steps_beside: int = 0) -> None:
-        """Begin with a pod that takes so many steps beside what is looked at in its containers with a share."""
+        """Begin with a pod the rest of which, beside shells' texts, takes as long as so many steps."""
         self._characters = MOST_EXPANDED
         self._copied = MOST_COPIED
         self._mentions = MOST_MENTIONS
@@ -53,7 +49,6 @@ class Allowance:
         Raises:
             DeniedError: If there are more than in any real pod.
         """
-        self._take(references)
         self._references -= references
         if self._references < 0:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
@@ -66,7 +61,6 @@ class Allowance:
         Raises:
             DeniedError: If they are more than in any real pod.
         """
-        self.look(_STEPS_OF_MENTION * times)
         self._mentions -= times
         if self._mentions < 0:
             what = f"The pod's commands name programs of frameworks more than {MOST_MENTIONS} times"
@@ -79,7 +73,6 @@ class Allowance:
         Raises:
             DeniedError: If there are more than in any real pod.
         """
-        self.look(_STEPS_OF_SETTING)
         self._settings -= 1
         self.check_settings(MOST_SETTINGS - self._settings)
 
@@ -101,26 +94,9 @@ class Allowance:
         Raises:
             UnreadableError: If they are more than any real pod takes.
         """
-        if steps > self._steps:
-            self._steps = min(self._steps, -1)
+        self._steps -= steps
+        if self._steps < 0:
             raise UnreadableError
-        self._steps -= steps
-
-    def look(self, steps: int) -> None:
-        """
-        Count *steps* of what is no shell's text, which those are left less for.
-
-        Raises:
-            DeniedError: If a pod has more of it than any real one.
-        """
-        self._steps -= steps
-        if self._steps < -MOST_BEYOND:
-            what = "The pod's containers with a share have more to look through than is looked at in one pod"
-            raise DeniedError("PodTooLarge", what, "Put what they start into scripts of their images")
-
-    def _take(self, steps: int) -> None:
-        """Count steps of what has a bound of its own, so that for them alone no pod is denied."""
-        self._steps = max(self._steps - steps, min(self._steps, -1))
 
     def copy(self, characters: int) -> None:
         """Count *characters* that are taken over as they are; raises UnreadableError as `work` does."""
@@ -140,7 +116,6 @@ class Allowance:
         Raises:
             DeniedError: If it is more than any real pod has.
         """
-        self._take(len(value) // _CHARACTERS_OF_EXPANSION)
         self._characters -= len(value)
         if self._characters < 0:
             what = f"The references in the pod's words and variables make more than {MOST_EXPANDED} characters"

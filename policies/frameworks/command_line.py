@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policies.changes import ReplaceArgument
 from policies.handlers import commands_beside
@@ -91,6 +91,11 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
 _PYTHON_SWITCHES = frozenset({"-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "-X", "-W"})
 _LONGEST_PROGRAM = 8  # words
+_CHARACTERS_OF_STEP: Final = 16  # of words and variables
+_STEPS_OF_WORD: Final = 2
+_STEPS_OF_REFERENCE: Final = 3  # of a variable to others, beside the one of each
+_STEPS_OF_CONTAINER: Final = 4  # but the first
+_STEPS_OF_SHARE: Final = 60  # likewise, of one with a share
 
 
 class CommandLine:
@@ -145,6 +150,21 @@ class CommandLine:
         rest = tuple(self.words[at : at + _LONGEST_PROGRAM])
         script = [(self._basename(at), *rest[1:])] if rest else []
         return [("python", *rest), *script]
+
+
+def steps_beside(containers: Sequence[Container], *, shares: int = 1) -> int:
+    """Count the steps that words, variables and containers take beside shells' texts, some of them with *shares*."""
+    characters = words = variables = 0
+    for one in containers:
+        for line in (one.command or (), one.args or (), *commands_beside(one)):
+            words += len(line)
+            characters += sum(map(len, line))
+        if one.env:
+            values = [variable.value for variable in one.env if variable.value]
+            characters += sum(map(len, values))
+            variables += len(one.env) + _STEPS_OF_REFERENCE * sum(["$(" in value for value in values])
+    of_containers = _STEPS_OF_CONTAINER * (len(containers) - 1) + _STEPS_OF_SHARE * (shares - 1)
+    return characters // _CHARACTERS_OF_STEP + _STEPS_OF_WORD * words + variables + of_containers
 
 
 @cache

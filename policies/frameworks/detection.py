@@ -20,7 +20,6 @@ from policies.pod import Container
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
 _FIRST_YEAR = 10  # from this number on a tag counts by years and months
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
-_SOUGHT_IN_STEP = 512  # characters in which one text of a glob is looked for
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
 _MOST_MENTIONS = 16  # of a program's last word in one text
@@ -80,26 +79,24 @@ class Catalogue:
         every = chain.from_iterable(chain.from_iterable(one.values()) for one in self._by_last_word.values())
         self._beginnings = Names({one.first or one.program for one in every})
         self._last_words = Words(self._by_last_word, before=_BEFORE_WORD, behind=_BEHIND_WORD)
-        self._by_image: dict[str, tuple[Framework | None, int]] = {}  # and in how many steps
+        self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
-    def by_image(self, container: Container, count: Callable[[int], None]) -> Framework | None:
-        """Recognise the framework by the image's repository; *count* is told the steps that takes."""
+    def by_image(self, container: Container) -> Framework | None:
+        """Recognise the framework by the image's repository."""
         image = container.image or ""
-        if image not in self._by_image:
-            if len(image) > _LONGEST_IMAGE:
-                return None
-            if len(self._by_image) >= _MOST_KEPT:  # hostile images are kept from filling the memory
-                self._by_image.clear()
-            self._by_image[image] = self._recognised(repository(image))
-        framework, steps = self._by_image[image]
-        count(steps)  # also where it was known: the same pod is decided on alike
-        return framework
+        if image in self._by_image:
+            return self._by_image[image]
+        if len(self._by_image) >= _MOST_KEPT:  # hostile images are kept from filling the memory
+            self._by_image.clear()
+        found = self._recognised(repository(image))
+        if len(image) <= _LONGEST_IMAGE:
+            self._by_image[image] = found
+        return found
 
-    def _recognised(self, name: str) -> tuple[Framework | None, int]:
+    def _recognised(self, name: str) -> Framework | None:
         path = f"/{name}"
-        globs = [(glob, ranked) for has, glob, ranked in self._globs if has in path]
-        found = [ranked for glob, ranked in globs if glob.fits(path)]
+        found = [ranked for has, glob, ranked in self._globs if has in path and glob.fits(path)]
         at = len(name)
         for _ in range(self._most_steps):  # the last step of the path, the last two, and so on
             if at <= 0:
@@ -107,8 +104,7 @@ class Catalogue:
             at = name.rfind("/", 0, at)
             if (ranked := self._images.get(name[at + 1 :])) is not None:
                 found.append(ranked)
-        steps = len(globs) + len(path) * len(self._globs) // _SOUGHT_IN_STEP
-        return min(found, key=itemgetter(0))[1] if found else None, steps
+        return min(found, key=itemgetter(0))[1] if found else None
 
     def by_program(self, line: CommandLine) -> Framework | None:
         """Recognise the framework by the program that a command line starts."""

@@ -35,14 +35,14 @@ class Variables:
 
     __slots__ = (
         *("_allowance", "_container", "_found", "_prefixes", "_texts", "_told", "_values"),
-        *("check_settings", "copy", "look", "work"),
+        *("check_settings", "copy", "work"),
     )
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
         self.work, self.copy = allowance.work, allowance.copy  # of shells' texts
-        self.check_settings, self.look = allowance.check_settings, allowance.look
+        self.check_settings = allowance.check_settings
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []

@@ -7,9 +7,9 @@ import msgspec
 
 from policies.changes import AddVariable, AppendArgument, ReplaceVariable
 from policies.denial import DeniedError
-from policies.effort import effort_of
 from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget, Wanted
+from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Framework
 from policies.frameworks.memory import Wish, advise
@@ -85,7 +85,7 @@ def _is_made_again(one: Fields, made: Fields, wish: Wish, budget: Budget, catalo
     """Whether the changes that *made* needs under *budget* have all in them that *one* has more."""
     container = msgspec.convert(made, Container)
     try:
-        changes = advise(container, wish, budget, catalogue, Allowance(effort_of([container]).steps)).changes
+        changes = advise(container, wish, budget, catalogue, Allowance(steps_beside([container]))).changes
     except DeniedError:
         return False
     arguments = [change.text for change in changes if isinstance(change, AppendArgument)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,7 +21,6 @@ from policies.frameworks.place import Place, detected, places_of
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
-_STEPS_OF_CONTAINER: Final = 10
 T = TypeVar("T", bound=Change)
 
 
@@ -63,7 +62,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
         DeniedError: If it has more settings, or makes more of its variables, than any real container.
     """
     line = CommandLine(container)
-    image, program = catalogue.by_image(container, allowance.look), catalogue.by_program(line)
+    image, program = catalogue.by_image(container), catalogue.by_program(line)
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
     frameworks = [named] if named is not None else []
     if wish.name is None and wish.detects:
@@ -72,7 +71,6 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     places = places_of(container, line, frameworks, image) if wish.adds else []
     if catalogue.settings.are_inert(container, line):
         return _together([_advised(one, _told(one, (), budget, catalogue), (), budget, catalogue) for one in places])
-    allowance.look(_STEPS_OF_CONTAINER)
     recognised = [one for one in (named, image, program) if one is not None]
     names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
     judge = Judge(budget, recognised, names, allowance.count_setting)

@@ -7,7 +7,6 @@ anybody's.
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Final
 
 import msgspec
 
@@ -21,9 +20,6 @@ from policies.frameworks.own_variables import emptied, in_environment
 from policies.frameworks.own_words import Words
 from policies.frameworks.settings import SettingIndex
 from policies.pod import Container, Variable
-
-_STEPS_OF_FINDING: Final = 15
-_VARIABLES_OF_STEP: Final = 2
 
 
 class OwnValues:
@@ -56,7 +52,6 @@ class OwnValues:
     @cached_property
     def in_environment(self) -> list[OwnValue]:
         """What its variables set."""
-        self._allowance.look(_STEPS_OF_FINDING + len(self._env) // _VARIABLES_OF_STEP)
         return list(in_environment(self._env, self._index, self._variables, self._judge))
 
     @cached_property

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Final
 
 import msgspec
 
@@ -33,8 +32,6 @@ _END_OF_TEXT = re.compile(r'"(?=\s*+(?:[}\]]|,\s*+\\*+"[^"\\]*+\\*+"\s*+:))')
 _NUMBER = re.compile(  # and nothing else, since another program's word may begin with digits
     r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
 )
-_STEPS_OF_TEXTS: Final = 25
-_STEPS_OF_HOOK: Final = 3  # or a variable with a text
 _SPACE = re.compile(r"\s")
 _ENDS_IN_TEXT = re.compile(r"[\s;|&<>\x7f]")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
@@ -64,7 +61,6 @@ class Words:
         yield from self._in_words(words, texts)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
         if texts or hooks or texts_at:
-            self._variables.look(_STEPS_OF_TEXTS + _STEPS_OF_HOOK * (len(hooks) + len(texts_at)))
             unread = UnreadWords(self._variables, self._index)
             try:
                 for position in texts_at:

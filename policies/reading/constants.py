@@ -8,11 +8,11 @@ import msgspec
 from policies.cluster import Cluster
 from policies.contract import MPS, VgpuStrategy
 from policies.denial import DeniedError
-from policies.effort import effort_of
 from policies.errors import quoted
 from policies.frameworks.allowance import Allowance
 from policies.frameworks.budget import Budget
 from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.framework import Constant, Spelling
 from policies.frameworks.judge import OwnValue
@@ -41,7 +41,7 @@ def _fault(constant: Constant, strategy: VgpuStrategy, catalogue: Catalogue) -> 
     container = Container(name="main", env=[Variable(constant.variable, constant.value)])
     budget = Budget(share=_LEAST, target=_LEAST, strategy=strategy, granted=_LEAST)
     try:
-        own = advise(container, Wish(adds=False), budget, catalogue, Allowance(effort_of([container]).steps)).own
+        own = advise(container, Wish(adds=False), budget, catalogue, Allowance(steps_beside([container]))).own
     except DeniedError:
         return f"{constant.variable} is longer than what is read of a pod: write less, or put it into the image"
     return next(filter(None, (_fault_of(one, strategy) for one in own)), "")

@@ -34,7 +34,6 @@ _ASSIGNMENT = re.compile(
     rf'([A-Za-z_]\w*+)(\[(?:(?>{_IN_INDEX}|"(?:(?> |{_IN_INDEX}))*+")){{0,16}}+\])?(\+?)=', re.ASCII
 )
 _TOKENS_OF_COMMAND: Final = 3  # beside those of what is in it
-_TOKENS_OF_ASSIGNMENT: Final = 2  # beside those of its value
 _TOKENS_OF_ARRAY: Final = 3  # beside those of its elements
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
 
@@ -213,7 +212,6 @@ class Reader(RedirectionReader):
             self._take_word()
             return
         self._at = match.end()
-        self._count(_TOKENS_OF_ASSIGNMENT)
         name, index, appends = match.groups()
         if index:
             index = index.replace('"', "")

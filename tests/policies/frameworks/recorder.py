@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from policies.effort import effort_of
 from policies.frameworks.allowance import Allowance
 from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.command_line import steps_beside
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Variables
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -46,6 +46,6 @@ def read(text: str) -> list[CommandWords]:
 
 
 def looked_at(words: list[str], *, is_command: bool = True, **fields: Any) -> Recorder:
-    recorder = Recorder(Allowance(effort_of([Container(name="main", command=words)]).steps), **fields)
+    recorder = Recorder(Allowance(steps_beside([Container(name="main", command=words)])), **fields)
     recorder.look_at(words, is_command=is_command)
     return recorder
