@@ -24,19 +24,20 @@ MOST_OTHERS: Final = 1024  # tolerations, references in envFrom, added capabilit
 MOST_VOLUMES: Final = 255
 MOST_ANNOTATIONS: Final = 1023
 MOST_NAMED: Final = 16 * 1024  # characters in the names of containers, which are in the answer too
-_LIMITS: Final = (
-    ("characters in the names of its containers", MOST_NAMED),
-    ("words in its command lines, hooks and probes", MOST_WORDS),
-    ("variables", MOST_VARIABLES),
-    ("volume mounts", MOST_MOUNTS),
-    ("quantities of resources", MOST_QUANTITIES),
-    ("references in envFrom", MOST_OTHERS),
-    ("added capabilities", MOST_OTHERS),
-    ("volumes", MOST_VOLUMES),
-    ("tolerations", MOST_OTHERS),
-    ("annotations", MOST_ANNOTATIONS),
+_OF_A_GRANT: Final = 16 * MOST_SHARES  # variables, words and the like, with those of containers without a share
+_LIMITS: Final = (  # and what comes with a share, so that a pod is granted again as it was
+    ("characters in the names of its containers", MOST_NAMED, 0),
+    ("words in its command lines, hooks and probes", MOST_WORDS, _OF_A_GRANT),
+    ("variables", MOST_VARIABLES, _OF_A_GRANT),
+    ("volume mounts", MOST_MOUNTS, _OF_A_GRANT),
+    ("quantities of resources", MOST_QUANTITIES, _OF_A_GRANT),
+    ("references in envFrom", MOST_OTHERS, 0),
+    ("added capabilities", MOST_OTHERS, 0),
+    ("volumes", MOST_VOLUMES, 0),
+    ("tolerations", MOST_OTHERS, _OF_A_GRANT),
+    ("annotations", MOST_ANNOTATIONS, 0),
 )
-_LOWEST_LIMIT: Final = min(most for _, most in _LIMITS)
+_LOWEST_LIMIT: Final = min(most for _, most, _ in _LIMITS)
 
 
 def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
@@ -50,8 +51,9 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
         raise _too_large(len(containers), "containers", MOST_CONTAINERS)
     counts, longest = _counts(pod, containers)
     if sum(counts) > _LOWEST_LIMIT:  # of almost no pod
-        for count, (what, most) in zip(counts, _LIMITS, strict=True):
-            if count > most:
+        has_grant = GRANT_ANNOTATION in (pod.metadata.annotations or {})
+        for count, (what, most, of_a_grant) in zip(counts, _LIMITS, strict=True):
+            if count > most + of_a_grant * has_grant:
                 raise _too_large(count, what, most)
     if longest > LONGEST_TEXT:
         raise _too_large(longest, "characters in one word or variable", LONGEST_TEXT)
