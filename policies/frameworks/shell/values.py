@@ -176,12 +176,14 @@ class Values(ShellVariables):
         return list(dict.fromkeys([*([""] if operator == "+" else held), *other]))
 
     def _default(self, part: Reference) -> list[str]:
-        """Take note of what `${NAME:=default}` sets; returns what it may be."""
+        """Take note of what `${NAME:=default}` sets, if NAME may be empty; returns what it may be."""
         now, self._now = self._now, ""  # another variable is what that one holds
         texts = self.texts(part.operand)
         self._now = now
+        is_filled = self.is_filled(part.name)
         for one in texts:
-            self.assign(part.name, one)
+            if not is_filled:
+                self.assign(part.name, one)
             self.made.append((part.name, one))
         return texts
 

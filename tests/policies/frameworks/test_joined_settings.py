@@ -32,6 +32,10 @@ JOINED = [
     f"cd /w && {C}=${{{C}:?}},a:1 python main.py",
     f"{C}=${C},{M}$GPU_SHARE_FRACTION python main.py",
     f"cd /w && {C}=${C} python main.py",
+    f"f() {{ declare -gx {C}+=,a:1; python main.py; }}; f",
+    f"f() {{ local {C}=${C},a:1; {C}=${C},b:1 python main.py; }}; f",
+    f': "${{{C}:=a:1}}"; export {C}+=,b:1; python main.py',
+    f': "${{{C}:=a:1}}"; export {C}="${C},b:1"; python main.py',
     f'echo "{C}=${C}"; {X} python main.py; echo {C}=${C}',
 ]
 
@@ -65,6 +69,11 @@ TOO_MUCH = [
     f"env -i bash -c '{X} python main.py'",
     f"f() {{ local {C}; {X} python main.py; }}; f",
     f"f() {{ local {C}; {C}+=,a:1 python main.py; }}; f",
+    *(f"f() {{ {one} {C}+=,a:1; python main.py; }}; f" for one in ("local", "declare", "local -x", "typeset -x")),
+    f"f() {{ local {C}+=,a:1; env {X} python main.py; }}; f",
+    f"f() {{ local {C}+=,a:1; export {QUOTED}; python main.py; }}; f",
+    f'f() {{ local {C}; : "${{{C}:=a:1}}"; {C}+=,b:1; python main.py; }}; f',
+    f': "${{{C}:=a:1,{M}0.9}}"; export {C}+=,b:1; python main.py',
     f"{C}=${{{C}%%,*}},a:1 python main.py",
     f"cd /w && {C}=${{{C}:+a:1}} python main.py",
     f"{C}=a:1,${C} python main.py",
