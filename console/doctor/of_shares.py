@@ -32,7 +32,16 @@ _UNSEEN: Final = "gpu-share explain POD -n NAMESPACE says what to do"
 
 def within_share(on: Installation) -> Verdict:
     """See that no tenant takes more than its share, or can because nothing holds it to that."""
-    return _beside_instances(_within_share(on), on, _may_take_more)
+    made = _within_share(on)
+    if made.status == "ok" and (untold := _untold(on)):
+        made = Verdict(status="unknown", found=tuple(cut(untold)))
+    return _beside_instances(made, on, _may_take_more)
+
+
+def _untold(on: Installation) -> list[str]:
+    """Say of which nodes nobody knows who has shares there: nothing found of them says nothing."""
+    told = ((one.name, one.state.tenants_unknown) for one in on.seen.nodes if one.is_fresh and one.gpus and one.state)
+    return [f"who has shares on {name} is not known: {why}" for name, why in told if why]
 
 
 def _within_share(on: Installation) -> Verdict:

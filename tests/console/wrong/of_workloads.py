@@ -135,6 +135,15 @@ WRONG: list[Wrong] = [
         lambda: installation(seen(**pods(pending("late", "0.4", "no room"))), **policies("vgpusPerGpu: 20\n")),
     ),
     ("within-share", "failure", "takes 60.0 GiB of its 28.0 GiB", over),
+    *(
+        (
+            "within-share",
+            "unknown",
+            "who has shares on gpu-0 is not known: the kubelet does not answer",
+            lambda one=one: with_node(one, tenants_unknown="the kubelet does not answer"),
+        )
+        for one in (gpu(), gpu(strategy="time-slicing", limits_enforced_by=""), gpu(uuid="MIG-0", outsiders=None))
+    ),
     (
         "within-share",
         "warning",
