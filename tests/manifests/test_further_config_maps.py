@@ -5,11 +5,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from console.objects import Pod
-from policies.policy_volume import sources_of
+from policies.policy_volume import ConfigMapSource, files_of, sources_of
+from policies.reading.directory import MOST_FILES
 from tests.console.installations import parsed
 from tests.manifests.installations import each_installation
 from tests.manifests.json_patch import patched
@@ -54,6 +56,15 @@ def test_it_puts_a_further_config_map_before_the_others_of_every_part_that_reads
         for one in render(directory)
     ]
     assert set(readers(made).values()) == {WANTED}
+
+
+def test_it_takes_from_it_what_items_name_alone_so_that_its_author_cannot_give_more_files_than_are_read() -> None:
+    (entry,) = yaml.safe_load(proposed())["patches"]
+    *_, operation = yaml.safe_load(entry["patch"])
+    added = msgspec.convert(operation["value"]["configMap"], ConfigMapSource)
+    held = {f"team-{number}.yaml": b"" for number in range(MOST_FILES)} | {"team-vision.yaml": b"mode: warn"}
+    assert files_of(added, held) == {"team-vision.yaml": b"mode: warn"}
+    assert files_of(added, {}) == files_of(added, None) == {}
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here that builds kustomizations")
