@@ -1,5 +1,6 @@
 """The check that `_cluster.yaml` is the administrators', whichever ConfigMaps are in the volume of the policies."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -9,43 +10,65 @@ from console.doctor.parts import COMPONENTS, component_of, no_parts, parts
 from console.doctor.verdict import Check, Verdict, not_seen, unknown, warn
 from console.seen import OUR_PODS
 from console.words import Shown
-from policies.contract import CLUSTER_CONFIG_MAP, POLICIES_VOLUME
+from policies.contract import CLUSTER_CONFIG_MAP, POLICIES_CONFIG_MAP, POLICIES_VOLUME
 from policies.policy_volume import ConfigMapSource, key_of, sources_of
 from policies.reading.layers import CLUSTER_FILE
 
 _Keys = Mapping[str, AbstractSet[str]]  # of ConfigMaps, by name
+_HASH: Final = re.compile(r"-[24-9bcdfghkmt]{10}$")  # by which kustomize's generators end the names of ConfigMaps
 
 
 def given(on: Installation) -> Verdict:
     """See that no other ConfigMap can give `_cluster.yaml` than the one that is for it."""
     after: dict[tuple[str, str], set[str]] = {}
     missing: dict[str, None] = {}
+    several: dict[str, None] = {}
     unclear = set[str]()
     for pod in parts(on.seen, *COMPONENTS):
         sources = sources_of(pod.spec.volumes)
         if sources is not None:
-            at = _administrators(sources, on.config_map_keys)
-            for one in _after(sources, at, on.config_map_keys):
+            may_be = _administrators(sources, on.config_map_keys)
+            for one in _after(sources, may_be[-1], on.config_map_keys):
                 after.setdefault(one, set()).add(component_of(pod))
-            missing |= dict.fromkeys(_before(sources, at, on.config_map_keys))
+            if len(may_be) > 1:
+                several[_several([sources[at] for at in may_be], on.config_map_keys)] = None
+            else:
+                missing |= dict.fromkeys(_before(sources, may_be[-1], on.config_map_keys))
         elif any(one.name == POLICIES_VOLUME for one in pod.spec.volumes):
             unclear.add(component_of(pod))
     told = [f"{who} in the volume of {' and '.join(sorted(of))}: {what}" for (who, what), of in after.items()]
     hints = ["put the further one before the other, as the page says, or name its files by items"] if after else []
     hints += [f"write a {CLUSTER_FILE} into the one that has none, an empty one at least"] if missing else []
     if not (told or missing):
+        if several:
+            return Verdict(status="unknown", found=tuple(several))
         why = f"{' and '.join(sorted(unclear))} read what is not made of ConfigMaps alone"
         return not_seen(on, "policies") or (unknown(why) if unclear else warn(hint=""))
-    return warn(*told, *missing, hint="; ".join(hints))
+    return warn(*told, *missing, *several, hint="; ".join(hints))
 
 
-def _administrators(sources: Sequence[ConfigMapSource], keys: _Keys) -> int:
-    """Say which of *sources* is for `_cluster.yaml`: by its name, else the first that has it; the last if none has."""
-    by_name = [at for at, one in enumerate(sources) if one.name == CLUSTER_CONFIG_MAP] or [
-        at for at, one in enumerate(sources) if CLUSTER_CONFIG_MAP in one.name
-    ]
-    having = (at for at, one in enumerate(sources) if _has_it(one, keys))
-    return by_name[-1] if by_name else next(having, len(sources) - 1)
+def _administrators(sources: Sequence[ConfigMapSource], keys: _Keys) -> list[int]:
+    """Say which of *sources* may be for `_cluster.yaml`: by its name, else those that have it; the last if none has."""
+    found = [at for at, one in enumerate(sources) if one.name == CLUSTER_CONFIG_MAP][-1:]
+    called = [at for at, one in enumerate(sources) if CLUSTER_CONFIG_MAP in one.name]
+    of_policies = {_around(one.name, POLICIES_CONFIG_MAP) for one in sources}
+    beside = [at for at in called if _around(sources[at].name, CLUSTER_CONFIG_MAP) in of_policies]
+    having = [at for at, one in enumerate(sources) if _has_it(one, keys)]
+    return found or beside or called or having or [len(sources) - 1]
+
+
+def _around(name: str, shipped: str) -> tuple[str, str] | None:
+    """What a kustomization has put before and after the *shipped* name, but for the hash; None if it is another."""
+    before, found, after = _HASH.sub("", name).partition(shipped)
+    return (before, after) if found else None
+
+
+def _several(sources: Sequence[ConfigMapSource], keys: _Keys) -> str:
+    """Say which of several counts that may be the administrators': gpu-share cannot know whether it is theirs."""
+    *others, last = (one.name for one in sources)
+    having = [one.name for one in sources if _has_it(one, keys)]
+    told = f"that of {having[-1]} counts" if having else f"a {CLUSTER_FILE} in {last} would count"
+    return Shown(f"{', '.join(others)} and {last} may each be for {CLUSTER_FILE}: {told}")
 
 
 def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[tuple[str, str]]:

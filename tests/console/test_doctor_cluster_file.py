@@ -69,11 +69,44 @@ def found(shown: Shown, on: StandIn) -> tuple[str, list[str]]:
             {"mine": FILE, "acme-gpu-share-cluster": FILE, TEAM: {}},
             [f"team stands after acme-gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"],
         ),
+        ({f"acme-{POLICIES}": DEFAULT, f"acme-{CLUSTER}": FILE}, []),
+        ({f"{POLICIES}-4k9m2t6h7g": DEFAULT, f"{CLUSTER}-b5c6d7f8g9": FILE}, []),
+        (
+            {f"acme-{POLICIES}": DEFAULT, f"acme-{CLUSTER}": FILE, f"acme-{CLUSTER}-teams": FILE},
+            [f"acme-{CLUSTER}-teams stands after acme-{CLUSTER} {_IN_ALL}: its _cluster.yaml counts"],
+        ),
+        (
+            {f"{POLICIES}-4k9m2t6h7g": DEFAULT, f"{CLUSTER}-b5c6d7f8g9": FILE, f"{CLUSTER}-team": {}},
+            [f"{CLUSTER}-team stands after {CLUSTER}-b5c6d7f8g9 {_IN_ALL}: a _cluster.yaml in it would count"],
+        ),
         ({TEAM: DEFAULT, "mine": {}}, ["mine has no _cluster.yaml: one in team would count"]),
     ],
 )
 def test_who_can_give_the_file_is_told(shown: Shown, maps: dict[str, dict[str, str]], told: list[str]) -> None:
     assert found(shown, reading(read_by(*maps), maps)) == ("warning" if told else "ok", told)
+
+
+@pytest.mark.parametrize(
+    ("maps", "told"),
+    [
+        (
+            {TEAM: FILE, "ml-policies": DEFAULT, "ml-cluster": FILE},
+            "team and ml-cluster may each be for _cluster.yaml: that of ml-cluster counts",
+        ),
+        (
+            {f"a-{CLUSTER}": FILE, "ml-policies": DEFAULT, f"b-{CLUSTER}": {}},
+            f"a-{CLUSTER} and b-{CLUSTER} may each be for _cluster.yaml: that of a-{CLUSTER} counts",
+        ),
+        (
+            {f"a-{CLUSTER}": {}, f"b-{CLUSTER}": {}},
+            f"a-{CLUSTER} and b-{CLUSTER} may each be for _cluster.yaml: a _cluster.yaml in b-{CLUSTER} would count",
+        ),
+    ],
+)
+def test_where_several_may_be_the_administrators_the_one_that_counts_is_named(
+    shown: Shown, maps: dict[str, dict[str, str]], told: str
+) -> None:
+    assert found(shown, reading(read_by(*maps), maps)) == ("unknown", [told])
 
 
 @pytest.mark.parametrize(("items", "status"), [(_ITEMS, "ok"), (_ITS_FILE, "warning")])
