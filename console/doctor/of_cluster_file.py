@@ -6,14 +6,16 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.parts import COMPONENTS, component_of, no_parts, parts
-from console.doctor.verdict import Check, Verdict, not_seen, unknown, warn
-from console.seen import OUR_PODS
+from console.doctor.parts import component_of, no_parts, parts
+from console.doctor.verdict import Check, Verdict, cut, unknown, warn
+from console.objects import Pod
+from console.seen import ON_NODES, OUR_PODS
 from console.words import Shown
 from policies.contract import CLUSTER_CONFIG_MAP, POLICIES_CONFIG_MAP, POLICIES_VOLUME
 from policies.policy_volume import ConfigMapSource, key_of, sources_of
 from policies.reading.layers import CLUSTER_FILE
 
+_READERS: Final = ("webhook", *ON_NODES)
 _Keys = Mapping[str, AbstractSet[str]]  # of ConfigMaps, by name
 _HASH: Final = re.compile(r"-[24-9bcdfghkmt]{10}$")  # by which kustomize's generators end the names of ConfigMaps
 
@@ -23,8 +25,8 @@ def given(on: Installation) -> Verdict:
     after: dict[tuple[str, str], set[str]] = {}
     missing: dict[str, None] = {}
     several: dict[str, None] = {}
-    unclear = set[str]()
-    for pod in parts(on.seen, *COMPONENTS):
+    unclear: dict[str, set[str]] = {}
+    for pod in parts(on.seen, *_READERS):
         sources = sources_of(pod.spec.volumes)
         if sources is not None:
             may_be = _administrators(sources, on.config_map_keys)
@@ -34,17 +36,26 @@ def given(on: Installation) -> Verdict:
                 several[_several([sources[at] for at in may_be], on.config_map_keys)] = None
             else:
                 missing |= dict.fromkeys(_before(sources, may_be[-1], on.config_map_keys))
-        elif any(one.name == POLICIES_VOLUME for one in pod.spec.volumes):
-            unclear.add(component_of(pod))
+        for why in _unclear(pod, sources, on.config_map_keys):
+            unclear.setdefault(why, set()).add(component_of(pod))
     told = [f"{who} in the volume of {' and '.join(sorted(of))}: {what}" for (who, what), of in after.items()]
     hints = ["put the further one before the other, as the page says, or name its files by items"] if after else []
     hints += [f"write a {CLUSTER_FILE} into the one that has none, an empty one at least"] if missing else []
     if not (told or missing):
-        if several:
-            return Verdict(status="unknown", found=tuple(several))
-        why = f"{' and '.join(sorted(unclear))} read what is not made of ConfigMaps alone"
-        return not_seen(on, "policies") or (unknown(why) if unclear else warn(hint=""))
-    return warn(*told, *missing, *several, hint="; ".join(hints))
+        whys = [*several, *(f"{' and '.join(sorted(of))} read {what}" for what, of in unclear.items())]
+        if not whys and "policies" in on.unseen:
+            return unknown(on.unseen["policies"])
+        return Verdict(status="unknown" if whys else "ok", found=tuple(cut(whys)))
+    return warn(*cut([*told, *missing, *several]), hint="; ".join(hints))
+
+
+def _unclear(pod: Pod, sources: Sequence[ConfigMapSource] | None, keys: _Keys) -> Iterator[str]:
+    """Say what a part reads of which nobody knows what is in it."""
+    if sources is None:
+        is_there = any(one.name == POLICIES_VOLUME for one in pod.spec.volumes)
+        yield "what is not made of ConfigMaps alone" if is_there else f"no volume of the name {POLICIES_VOLUME}"
+    elif keys:
+        yield from (Shown(f"{one.name}, which is not there") for one in sources if not _is_there(one, keys))
 
 
 def _administrators(sources: Sequence[ConfigMapSource], keys: _Keys) -> list[int]:
@@ -79,16 +90,25 @@ def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterat
 
 
 def _before(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[str]:
-    if not keys or _has_it(sources[ours], keys):
+    if not keys or not _is_there(sources[ours], keys) or _has_it(sources[ours], keys):
         return
     for one in sources[:ours]:
-        if key_of(one, CLUSTER_FILE):
+        if _is_there(one, keys) and key_of(one, CLUSTER_FILE):
             told = f"that of {one.name} counts" if _has_it(one, keys) else f"one in {one.name} would count"
             yield Shown(f"{sources[ours].name} has no {CLUSTER_FILE}: {told}")
 
 
+def _is_there(source: ConfigMapSource, keys: _Keys) -> bool:
+    """Whether pods start with it: not without one that is missing, unless it is optional."""
+    return source.optional or source.name in keys
+
+
 def _has_it(source: ConfigMapSource, keys: _Keys) -> bool:
     return key_of(source, CLUSTER_FILE) in keys.get(source.name, ())
+
+
+def _no_readers(on: Installation) -> str:
+    return no_parts(on) or ("" if parts(on.seen, *_READERS) else "no part that reads policies is to run")
 
 
 CLUSTER_FILE_GIVEN: Final = Check(
@@ -96,6 +116,6 @@ CLUSTER_FILE_GIVEN: Final = Check(
     says="no further ConfigMap can give _cluster.yaml",
     page="policies.md#further-configmaps",
     judge=given,
-    absent=no_parts,
+    absent=_no_readers,
     rests_on=(OUR_PODS,),
 )

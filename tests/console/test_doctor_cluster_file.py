@@ -131,3 +131,37 @@ def test_where_config_maps_cannot_be_listed_their_order_is_judged(shown: Shown) 
     on = reading(read_by(POLICIES, CLUSTER), {})
     on.raw[_MAPS] = status_of(403, 'configmaps is forbidden: User "viewer" cannot list resource "configmaps"')
     assert found(shown, on)[0] == "unknown"
+
+
+def test_a_config_map_that_is_not_there_has_no_file_to_miss_unless_pods_start_without_it(shown: Shown) -> None:
+    told = f"mps and plugin and webhook read {CLUSTER}, which is not there"
+    assert found(shown, reading(read_by(POLICIES, CLUSTER), {POLICIES: DEFAULT})) == ("unknown", [told])
+    volume = read_by(POLICIES, CLUSTER)
+    volume["projected"]["sources"][1]["configMap"]["optional"] = True
+    told = f"{CLUSTER} has no _cluster.yaml: one in {POLICIES} would count"
+    assert found(shown, reading(volume, {POLICIES: DEFAULT})) == ("warning", [told])
+
+
+def test_the_order_is_known_where_no_policies_are_valid(shown: Shown) -> None:
+    maps = {POLICIES: {"_default.yaml": "shares: {"}, CLUSTER: FILE}
+    assert found(shown, reading(read_by(*maps), maps)) == ("ok", [])
+
+
+def test_of_a_part_without_the_volume_nothing_is_known(shown: Shown) -> None:
+    on = installed()
+    for one in on.lists[_PODS]:
+        if one["metadata"]["labels"]["app.kubernetes.io/component"] == "mps":
+            one["spec"]["volumes"] = [{**one, "name": "files"} for one in one["spec"]["volumes"]]
+    assert found(shown, on) == ("unknown", ["mps read no volume of the name policies"])
+
+
+def test_where_no_part_that_reads_policies_is_to_run_there_is_nothing_to_judge(shown: Shown) -> None:
+    on = installed()
+    on.lists[_PODS] = [one for one in on.lists[_PODS] if not one["spec"]["volumes"]]
+    assert found(shown, on) == ("not-applicable", ["no part that reads policies is to run"])
+
+
+def test_of_very_many_that_stand_after_it_some_are_named(shown: Shown) -> None:
+    maps = {POLICIES: DEFAULT, CLUSTER: FILE, **{f"team-{number}": {} for number in range(100)}}
+    status, told = found(shown, reading(read_by(*maps), maps))
+    assert (status, len(told), told[-1]) == ("warning", 11, "and 90 more")
