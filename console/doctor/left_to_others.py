@@ -1,5 +1,6 @@
 """What a node leaves to other device plugins, and what these advertise beyond it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,9 @@ _INSTANCES: Final = "nvidia.com/mig-"  # one resource for each profile
 _COUNTED: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")  # others count memory too, or parts of a GPU
 # By NVIDIA's GPU feature discovery: how many times its plugin advertises each GPU.
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
+# Of other makers, and of the plugins for SR-IOV and RDMA, whose devices are network cards, however they are called.
+_OF_NO_NVIDIA_GPU: Final = re.compile(r"(amd\.com|habana\.ai|([^/]+\.)?intel\.com|openshift\.io|rdma)/")
+_OF_NVIDIA: Final = "nvidia.com/"
 _AS_SHIPPED: Final = Cluster()
 
 
@@ -60,9 +64,11 @@ def advertised_beyond(node: SeenNode, cluster: Cluster) -> Iterator[str]:
 def _of_others(node: SeenNode, cluster: Cluster) -> Iterator[tuple[str, int]]:
     """Yield by name how many GPUs, or parts of them, a node has that are not called as shares are, now or before."""
     told = {gpu.resource for gpu in node.gpus}
+    partitions = {one.resource for table in cluster.partitions.values() for one in table}
     for name, quantity in sorted(node.allocatable.items()):
         is_ours = name in told or cluster.is_ours(name) or _AS_SHIPPED.is_ours(name)
-        if (amount := whole(quantity)) and is_other_gpu(name) and not is_ours:
+        is_of_none = _OF_NO_NVIDIA_GPU.match(name) or (name in partitions and not name.startswith(_OF_NVIDIA))
+        if (amount := whole(quantity)) and is_other_gpu(name) and not is_ours and not is_of_none:
             yield Shown(name), amount
 
 

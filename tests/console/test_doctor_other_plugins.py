@@ -67,7 +67,7 @@ def test_where_nothing_is_left_to_another_plugin_it_is_told_of(rules: tuple[str,
     "name",
     [
         *("k8s.amazonaws.com/vgpu", "aliyun.com/gpu-mem", "volcano.sh/vgpu-number", "run.ai/gpu", "nvidia.com/gpu"),
-        *("nvidia.com/shared-gpu", "nvidia.com/GP104GL_A10", "tencent.com/vcuda-core", "amd.com/gpu"),
+        *("nvidia.com/shared-gpu", "nvidia.com/GP104GL_A10", "tencent.com/vcuda-core", "koordinator.sh/gpu-core"),
     ],
 )
 def test_every_resource_that_admission_takes_for_a_gpu_is_told_of(name: str) -> None:
@@ -75,7 +75,14 @@ def test_every_resource_that_admission_takes_for_a_gpu_is_told_of(name: str) -> 
     assert found(of({name: "0"})) == ()
 
 
-@pytest.mark.parametrize("name", ["gpu-share.dev/gpu", "gpu-share.dev/vgpu-mig-1g.10gb", "rdma/hca", "example.com/npu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpu-share.dev/gpu", "gpu-share.dev/vgpu-mig-1g.10gb", "rdma/hca", "example.com/npu"),
+        *("amd.com/gpu", "amd.com/sev-snp", "amd.com/xilinx_u30", "habana.ai/gaudi", "gpu.intel.com/i915"),
+        *("openshift.io/gpu_vf", "rdma/ib-gpu"),
+    ],
+)
 def test_a_resource_of_shares_or_of_something_else_is_none_of_other_plugins(name: str) -> None:
     assert found(of({name: "4"})) == ()
 
@@ -87,6 +94,13 @@ def test_as_shares_are_called_now_or_were_before_no_other_plugin_is_told_of() ->
     hidden = {"policies": Unseen(what="policies", why="it is forbidden", right="get configmaps")}
     unread = of({"old.io/vgpu": "10"}, gpus=(gpu(resource="old.io/vgpu"),), policies=None, unseen=hidden)
     assert found(unread) == ()
+
+
+def test_what_partitions_name_is_a_gpu_of_the_node_where_it_is_of_nvidia_alone() -> None:
+    names = ("example.com/gpu-half", "nvidia.com/gpu")
+    tables = ", ".join(f"p{at}: [{{share: '0.5', resource: {name}}}]" for at, name in enumerate(names))
+    cluster = policies(f"{CLUSTER}partitions: {{{tables}}}\n")
+    assert found(of(dict.fromkeys(names, "2"), **cluster)) == ("gpu-0 advertises nvidia.com/gpu too",)
 
 
 def test_what_others_call_a_resource_moves_no_cursor() -> None:
