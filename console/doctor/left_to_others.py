@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from console.doctor.verdict import cut
 from console.seen import SeenNode
 from console.words import Shown
 from policies.cluster import Cluster
@@ -58,7 +59,7 @@ def advertised_beyond(node: SeenNode, cluster: Cluster) -> Iterator[str]:
         elif left is not None and name in _COUNTED and amount > left * _replicas(node):
             yield f"{node.name} advertises {amount} {name}, and nodes of _cluster.yaml leaves {left} to others"
     if taken:
-        yield f"{node.name} advertises {', '.join(taken)} too"
+        yield f"{node.name} advertises {', '.join(cut(taken))} too"
 
 
 def _of_others(node: SeenNode, cluster: Cluster) -> Iterator[tuple[str, int]]:

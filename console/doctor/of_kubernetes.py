@@ -82,7 +82,7 @@ def other_plugins(on: Installation) -> Verdict:
     if not _some_labelled(on):
         return not_applicable("no node is labelled, so gpu-share takes no GPU")
     return warn(
-        *found,
+        *cut(found),
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
         "GPUs in nodes of _cluster.yaml (offer: none) and have it see no others",
     )

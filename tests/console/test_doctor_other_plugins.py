@@ -107,6 +107,14 @@ def test_what_others_call_a_resource_moves_no_cursor() -> None:
     assert found(of({"x.io/gpu\x1b[2J": "1"})) == ("gpu-0 advertises x.io/gpu?[2J too",)
 
 
+def test_of_very_many_resources_and_nodes_some_are_named() -> None:
+    (told,) = found(of({f"x{number:02}.io/gpu": "1" for number in range(30)}))
+    assert told.endswith("x09.io/gpu, and 20 more too")
+    made = [parsed(node(f"gpu-{number}", allocatable={"x.io/gpu": "1"}), Node) for number in range(30)]
+    of_nodes = found(installation(seen(nodes=seen_nodes(made, {}))))
+    assert (len(of_nodes), of_nodes[-1]) == (11, "and 20 more")
+
+
 @pytest.mark.parametrize(
     ("advertised", "labels", "is_more"),
     [
