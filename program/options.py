@@ -28,11 +28,13 @@ class Text(click.ParamType[str]):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Take *value*, unless it is not UTF-8."""
+        """Take *value*, unless it is not UTF-8, or spaces alone: without these it would be as if it were not given."""
         try:
             str(value).encode()
         except UnicodeEncodeError:
             self.fail(f"{value!a}: must be UTF-8", param, ctx)
+        if str(value).isspace():
+            self.fail(f"{value!a}: expected a name, got spaces", param, ctx)
         return str(value)
 
 

@@ -42,6 +42,13 @@ def test_names_on_a_command_line_are_cleaned(asked: Asked, make: Callable[[], St
     assert all(one.isprintable() for one in told.splitlines())
 
 
+@pytest.mark.parametrize("spaces", [" ", "\t\n", "\u2003"])
+@pytest.mark.parametrize("words", [["top", "--once"], ["explain", "x"], ["doctor"], ["console"]])
+def test_spaces_are_no_namespace_and_do_not_stand_for_all_of_them(asked: Asked, words: list[str], spaces: str) -> None:
+    ended = asked(installed(), *words, "-n", spaces)
+    assert (ended.exit_code, f"{spaces!a}: expected a name, got spaces" in ended.output) == (2, True)
+
+
 def test_the_namespace_of_a_kubeconfig_is_cleaned(served: Callable[[StandIn], Path]) -> None:
     file = served(denying())
     config = yaml.safe_load(file.read_text())
