@@ -24,6 +24,7 @@ from policies.reading.store import PolicyStore
 from program.structs import decoder
 
 RIGHT: Final = f"list configmaps in namespace {NAMESPACE}"
+_MOST_NAMED: Final = 10  # ConfigMaps, of all the files
 
 for _kind in (Cluster, Policy):  # two requests to the page may read them at once
     decoder(_kind)
@@ -165,8 +166,10 @@ def _read(files: Mapping[str, bytes], places: Mapping[str, str]) -> Read:
 
 
 def _placed(problem: Problem, directory: str, places: Mapping[str, str]) -> Shown:
-    """Write a problem with a file of a temporary *directory* by where it is, if *places* say so, else by its name."""
+    """Write a problem with a file, or all, of a temporary *directory* by where it is; else by its name."""
     told = str(problem)
     for name in sorted(places, key=len, reverse=True):  # one can begin like another
         told = told.replace(f"{directory}/{name}", f"{places[name]}/{name}")
-    return Shown(told.replace(f"{directory}/", ""))
+    every = [*dict.fromkeys(places.values())] or ["the policies"]
+    more = ["others"] if len(every) > _MOST_NAMED else []
+    return Shown(told.replace(f"{directory}/", "").replace(directory, " and ".join([*every[:_MOST_NAMED], *more])))

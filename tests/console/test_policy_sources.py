@@ -7,6 +7,7 @@ import pytest
 
 from console.api_server import ApiServer
 from console.look import look
+from policies.reading.directory import MOST_FILES
 from tests.console.explained import explain, known
 from tests.console.objects import cluster, denial, part, pending, pod, read_by
 from tests.console.stand_in import Object, StandIn, status_of
@@ -66,6 +67,13 @@ def test_doctor_finds_what_is_wrong_in_a_further_config_map(shown: Shown) -> Non
 def test_the_config_map_that_is_told_is_the_one_of_the_file_that_counts(shown: Shown, name: str) -> None:
     (told,) = validity(shown, with_third(installed(), {name: "mode: x\n"}))["found"]
     assert told.startswith(f"ConfigMap gpu-share/team-policies/{name}")
+
+
+def test_too_many_files_are_told_by_the_config_maps_that_have_them(shown: Shown) -> None:
+    on = with_third(installed(), {f"n{number}.yaml": "" for number in range(MOST_FILES)})
+    (told,) = validity(shown, on)["found"]
+    places = " and ".join(f"ConfigMap gpu-share/{name}" for name in (*SHIPPED, "team-policies"))
+    assert told.startswith(f"{places}: expected at most {MOST_FILES} policy files, got ")
 
 
 def test_explain_decides_by_the_last_of_two_files_of_one_name(asked: Asked) -> None:
