@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
@@ -27,6 +27,8 @@ from policies.frameworks.taken_variables import (
 
 _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
+_FIRST_WORDS: Final = 32  # of what `env -S` splits, among which its program is in any real text
+_WORDS_OF_STEP: Final = 2
 # What reads options or a text out of the words behind it.
 _READING: Final = SHELLS.union(TAKING)
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
@@ -65,12 +67,22 @@ class ShellTaking(ShellCalls):
         if takes_text:
             texts = self._texts_for_shell(started)
             is_split = any(one.rpartition("/")[2] == "env" for one in taking)
-            taking = [*taking, *(chain.from_iterable(map(str.split, texts)) if is_split else started.every())]
-            taking = taking[: unwrapped(taking)[0]] if is_split else taking
+            taking = self._before_program(taking, texts) if is_split else [*taking, *started.every()]
         if may_take(taking) and not self._starts_tools(started, texts):
             self._takes(taking)
             for way in call.words.up_to(at).groups()[1:]:  # in which a name may stand behind its option
                 self._takes(way)
+
+    def _before_program(self, before: list[str], texts: Sequence[str]) -> list[str]:
+        """Return *before*, and the words of *texts* that `env -S` splits, up to the program in them."""
+        split = chain.from_iterable(one.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS] for one in texts)
+        words = [*before, *islice(split, _FIRST_WORDS)]
+        at, _ = unwrapped(words)
+        if at == len(words):
+            words = [*before, *chain.from_iterable(map(str.split, texts))]
+            self._of_container.work(len(words) // _WORDS_OF_STEP)
+            at, _ = unwrapped(words)
+        return words[:at]
 
     def _takes(self, words: Sequence[str]) -> None:
         """Take note of words that may take variables from a framework."""

@@ -1,10 +1,14 @@
 """A variable with the share's fraction that a command line keeps from its program."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from policies.frameworks import shell_taking
+from policies.frameworks.command_line import unwrapped
 from policies.grant import Denied, Grant
+from tests.policies.frameworks.recorder import looked_at
 from tests.policies.pods import container, decided, granted, mutated, only_container, pod, policies
 
 JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
@@ -40,6 +44,7 @@ TAKING = {
     "flock /l sudo ./t": f"Write sudo --preserve-env={JAX}",
     "flock -w 5 /l env -i ./t": f"Write env -i {JAX}=0.2",
     "env -S '-i ./t'": f"Write env -i {JAX}=0.2",
+    f"env -S '{'A=1 ' * 40}-i ./t'": f"Write env -i {JAX}=0.2",
     f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
@@ -106,6 +111,7 @@ KEEPING = (
     "sudo -v; ./t",
     "runuser -u app -- python3 t.py",
     "env -S './whisper -i a.wav'",
+    f"env -S '{'A=1 ' * 40}./whisper -i a.wav'",
     "flock /l ./t -i",
     "x install -y sudo vim; ./t",
     "dpkg -l sudo vim; ./t",
@@ -199,3 +205,18 @@ def test_a_whole_gpu_has_nothing_to_lose() -> None:
 def test_what_a_text_sets_does_not_keep_the_grant_from_setting_it(text: str) -> None:
     added = only_container(mutated(started_by(text), SLICED))["env"]
     assert {"name": JAX, "value": "0.2"} in added
+
+
+@pytest.mark.parametrize(("text", "most"), [("- " * 400 + "-i ./t", 403), ("- " * 40_000, 33), ("./t " * 40_000, 33)])
+def test_words_that_env_splits_are_looked_through_as_far_as_texts_are_read(
+    text: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_through: list[int] = []
+
+    def counted(words: Sequence[str]) -> tuple[int, bool]:
+        looked_through.append(len(words))
+        return unwrapped(words)
+
+    monkeypatch.setattr(shell_taking, "unwrapped", counted)
+    looked_at(["env", "-S", text])
+    assert max(looked_through) == most
