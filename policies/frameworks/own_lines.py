@@ -15,7 +15,6 @@ from policies.frameworks.judge import LOWERED, Judge, OwnValue
 from policies.frameworks.own_texts import OptionInText, Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.settings import SettingIndex
-from policies.frameworks.shell.plain_words import is_plain
 from policies.pod import Variable
 
 _REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
@@ -24,12 +23,10 @@ _REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
 def in_lines(
     env: Sequence[Variable], places: Sequence[int], index: SettingIndex, judge: Judge, rewrite: Callable[[str], str]
 ) -> Iterator[OwnValue]:
-    """Yield what those entries of `env` at *places* set that are plain words; *rewrite* counts what is lowered."""
+    """Yield what the entries of `env` at *places* set, which are plain words; *rewrite* counts what is lowered."""
     texts = Texts(index, judge)
     for place in places:
         text = env[place].value or ""
-        if not is_plain(text) or not index.has_setting(text):
-            continue
         options = list(texts.options(text))
         lowered = _with_share(text, options, judge) if len(text) <= LONGEST_LOWERED else None
         change = None if lowered is None else ReplaceVariable(place, env[place].name, rewrite(lowered))

@@ -19,6 +19,7 @@ from policies.frameworks.own_lines import in_lines
 from policies.frameworks.own_variables import emptied, in_environment
 from policies.frameworks.own_words import Words
 from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.plain_words import is_plain
 from policies.pod import Container, Variable
 
 
@@ -41,7 +42,7 @@ class OwnValues:
         """Return what is set where the variables are those of *env*, with the same names."""
         container = msgspec.structs.replace(self._container, env=env)
         other = OwnValues(container, self._line, self._index, self._judge, self._allowance)
-        other._texts_at = self._texts_at
+        other._texts_at, other._plain_at = self._texts_at, self._plain_at  # what is lowered stays what it is
         return other
 
     @cached_property
@@ -57,11 +58,15 @@ class OwnValues:
     @cached_property
     def in_lines(self) -> list[OwnValue]:
         """What command lines in its variables set, as far as they are written out."""
-        return list(in_lines(self._env, self._texts_at, self._index, self._judge, self._allowance.rewrite))
+        return list(in_lines(self._env, self._plain_at, self._index, self._judge, self._allowance.rewrite))
 
     @cached_property
     def _texts_at(self) -> list[int]:
         return self._index.texts_in(self._env)
+
+    @cached_property
+    def _plain_at(self) -> list[int]:
+        return [place for place in self._texts_at if is_plain(self._env[place].value or "")]
 
     def in_words(self, added: Iterable[AddVariable]) -> Iterator[OwnValue]:
         """Yield what its words set, and the other texts in its variables; they see the variables *added* to them."""
@@ -70,4 +75,4 @@ class OwnValues:
             self._variables.tell(one.name, one.value)
             handed[one.name] = None
         words = Words(self._line, self._index, self._variables, self._judge)
-        yield from words.own_values(self._env, self._texts_at, handed)
+        yield from words.own_values(self._env, self._texts_at, self._plain_at, handed)

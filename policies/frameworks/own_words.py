@@ -16,6 +16,7 @@ from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import assigned, replaced
 from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.own_configs import has_own_config, is_config, without_config
 from policies.frameworks.shell.plain_words import is_plain, joined
 from policies.frameworks.taken_variables import UNSETTING, fix, taken_by
@@ -50,11 +51,14 @@ class Words:
         self._lowered_at = -1  # the word that is lowered as another one's value
         self._lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
 
-    def own_values(self, env: list[Variable], texts_at: list[int], handed: Collection[str]) -> Iterator[OwnValue]:
+    def own_values(
+        self, env: list[Variable], texts_at: list[int], plain_at: Collection[int], handed: Collection[str]
+    ) -> Iterator[OwnValue]:
         """
         Yield what the words set, one by one, and then what the texts among them and those in *env* do.
 
-        Of what they take from the program, those variables that it would be *handed*.
+        Those at *plain_at* are judged by `own_lines`, and here as far as shells run them. Of what the words take from
+        the program, those variables that it would be *handed*.
         """
         words = list(self._line.words)  # as the kubelet expands them
         texts: list[str] = []
@@ -63,8 +67,12 @@ class Words:
         if texts or hooks or texts_at:
             unread = UnreadWords(self._variables, self._index)
             try:
+                looked_at = {position for position in plain_at if env[position].name not in RUN_BY_SHELLS}
                 for position in texts_at:
-                    yield from self._in_variable(position, env[position], unread)
+                    text = self._variables.at(position)
+                    unread.look_at_variable(env[position].name, text)
+                    if position not in looked_at:
+                        yield from self._in_variable(text, env[position], unread)
                 self._look_at(words, hooks, unread)
                 yield from self._in_texts(texts, hooks, unread)
                 yield from self._taken(unread, handed)
@@ -135,10 +143,8 @@ class Words:
                 for found, _ in assigned(name, value, self._index, self._judge):
                     yield msgspec.structs.replace(found, is_certain=False)
 
-    def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
+    def _in_variable(self, text: str, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""
-        text = self._variables.at(position)
-        unread.look_at_variable(variable.name, text)
         if not self._index.has_setting(text) or _REFERENCES.fullmatch(variable.value or ""):
             return
         plain = unread.plain(_unescaped(text))
