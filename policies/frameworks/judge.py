@@ -23,7 +23,7 @@ from policies.frameworks.settings import Option, Setting
 Verdict = Judged | Literal["unread", "any", "overriding", "taken", "replaced"]
 KEPT: Final = frozenset({"within", "any"})
 MISSED: Final = frozenset({"taken", "replaced"})  # what the program does not get
-LOWERED: Final = frozenset({"above", "boundless", "unexpanded", "unread"})  # where it can be
+_LOWERED: Final = frozenset({"above", "boundless", "unexpanded", "unread"})
 
 
 class OwnValue(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +38,11 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     is_read: bool = True  # by the program that runs, as far as admission can tell
     fix: str = ""  # what to do about it, where that is nothing usual
     takes_all: bool = False  # it leaves nothing of the share to a framework that does not start with all of it
+
+    @property
+    def is_to_lower(self) -> bool:
+        """Whether it is brought to the share where it stands, if it can be: it is known whose it is."""
+        return self.framework is not None and self.verdict in _LOWERED
 
 
 _MARK = re.compile(f"{UNREAD}[{KINDS}]?")

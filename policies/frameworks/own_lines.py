@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from policies.changes import ReplaceVariable
-from policies.frameworks.judge import LOWERED, Judge, OwnValue
+from policies.frameworks.framework import Spelling
+from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_texts import OptionInText, Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.settings import SettingIndex
 from policies.pod import Variable
 
+_SEVERAL = re.compile(r"[;&|\n]")  # commands
 _REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
 
 
@@ -28,20 +30,38 @@ def in_lines(
     for place in places:
         text = env[place].value or ""
         options = list(texts.options(text))
-        lowered = _with_share(text, options, judge) if len(text) <= LONGEST_LOWERED else None
+        told = _as_told(text, options)
+        lowered = _with_share(text, told, judge) if len(text) <= LONGEST_LOWERED else None
+        options = options if lowered is None else told
         change = None if lowered is None else ReplaceVariable(place, env[place].name, rewrite(lowered))
         for one in options:
-            change_of_one = change if one.found.verdict in LOWERED else None
+            change_of_one = change if one.found.is_to_lower else None
             yield msgspec.structs.replace(one.found, is_read=False, change=change_of_one)
         for found in texts.assigned(text):
             yield msgspec.structs.replace(found, is_read=False)
+
+
+def _as_told(text: str, options: list[OptionInText]) -> list[OptionInText]:
+    """Take abbreviations in one command for a framework's one of whose options is lowered in it."""
+    frameworks = {one.found.framework for one in options if one.found.is_to_lower}
+    if not frameworks or _SEVERAL.search(text):
+        return options
+    return [_told(one) if one.option.framework in frameworks else one for one in options]
+
+
+def _told(one: OptionInText) -> OptionInText:
+    framework, written = one.option.setting
+    if one.found.framework is not None or not isinstance(written, Spelling):
+        return one
+    found = msgspec.structs.replace(one.found, name=written.name, framework=framework, is_certain=True, fix="")
+    return one._replace(found=found)
 
 
 def _with_share(text: str, options: list[OptionInText], judge: Judge) -> str | None:
     """Write the share for what is lowered in a *text*; None if that is nothing, or not each in its own place."""
     lowered, at = "", 0
     for one in options:
-        if one.found.framework is None or one.found.verdict not in LOWERED:
+        if not one.found.is_to_lower:
             continue
         if one.start < at:
             return None

@@ -11,7 +11,7 @@ from policies.changes import ReplaceArgument
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Spelling
-from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
+from policies.frameworks.judge import Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import assigned, replaced
@@ -170,7 +170,7 @@ class Words:
         if chosen is None:
             return
         option, found = chosen
-        if found.framework is not None and found.verdict in LOWERED:
+        if found.is_to_lower:
             text = self._judge.text(option.setting)
             if following:
                 self._lowered_at = position + 1

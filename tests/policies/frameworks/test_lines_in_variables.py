@@ -8,6 +8,7 @@ from policies.grant import Denied
 from tests.policies.pods import container, decided, environment, granted, mutated, only_container, pod, policies
 
 USE = "--gpu-memory-utilization"
+ABBREVIATED = "--gpu-memory-util"
 SLICED = policies("strategy: time-slicing\nmemory: {headroom: '0.02'}")
 BOTH = pytest.mark.parametrize("by", [policies("memory: {headroom: '0.02'}"), SLICED], ids=["mps", "time-slicing"])
 
@@ -30,6 +31,8 @@ def sh(text: str, **env: str) -> dict[str, Any]:
         (of(["vllm", "serve", "m", "$(ARG)"], ARG=f"{USE}=0.9"), "ARG", f"{USE}=0.08"),
         (of(["/start.sh"], ARG=f"{USE}=0.9", ALL="--max-model-len 4096 $(ARG)"), "ARG", f"{USE}=0.08"),
         (of(["/start.sh"], ARG=f"{USE}=9"), "ARG", f"{USE}=0.08"),
+        (of(["/start.sh"], ARG=f"{USE}=0.9 {ABBREVIATED}=0.9"), "ARG", f"{USE}=0.08 {ABBREVIATED}=0.08"),
+        (sh("exec vllm serve m $A", A=f"{ABBREVIATED} 0.9 {USE} 0.9"), "A", f"{ABBREVIATED} 0.08 {USE} 0.08"),
         (of(["/start.sh"], ARG=f"{USE}=1."), "ARG", f"{USE}=0.08"),
         (of(["/start.sh"], ARG=f"Use {USE}=0.9."), "ARG", f"Use {USE}=0.08."),
     ],
@@ -72,3 +75,13 @@ def test_one_with_quotes_references_or_brackets_is_denied(value: str) -> None:
     decision = decided(of(["/start.sh"], ARGS=value, C="$C", U=""), SLICED)
     assert isinstance(decision, Denied)
     assert decision.deny.code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize("value", [f"{USE}=0.9; x {ABBREVIATED}=0.9", f"{USE}=0.05 {ABBREVIATED}=0.9"])
+def test_an_abbreviation_that_stays_is_not_said_to_be_lowered(value: str) -> None:
+    on = of(["/start.sh"], ARGS=value)
+    decision = decided(on, SLICED)
+    assert isinstance(decision, Denied)
+    assert f"(by {ABBREVIATED})" in decision.deny.message
+    (warning,) = [one for one in granted(on).warnings if f"(by {ABBREVIATED})" in one]
+    assert warning.endswith('may be "0.9", more than the share; MPS limits it')
