@@ -9,6 +9,7 @@ from tests.policies.pods import container, pod
 
 _SM = "SM_VLLM_GPU_MEMORY_UTILIZATION"  # as a server makes options of its variables
 _GROWING = "A+=$A;C='--gpu sh'; env A=$C -c 'vllm serve m ${A}-x=5'\n{a,b} <<E\nE\n{a,b} $A=$A=- $A \n"
+_LIST = "PYTORCH_CUDA_ALLOC_CONF=a:1,per_process_memory_fraction:0.9"
 _LINES = (
     "case $A in a) b;; *) c;;esac;",
     "A=$(echo $B);xargs ",
@@ -28,6 +29,7 @@ def together(size: int) -> Iterator[Worst]:
         yield f"a text that grows and {line[:20]!a}", pod("0.2", started)
         yield f"times {line[:20]!a}", _alike(3, {"command": ["bash", "-c", filled(line, min(size, 27_000) // 3)]})
     yield from _things(size)
+    yield from _in_variables(min(size, 97_000))
 
 
 def _starts(size: int) -> dict[str, dict[str, Any]]:
@@ -75,3 +77,20 @@ def _things(size: int) -> Iterator[Worst]:
         yield f"1 of {share} of each thing", pod("0.2", on, volumes=hosts[: 255 // share])
         text = container(command=["bash", "-c", of_text], resources={"limits": few})
         yield f"1 of {share} of quantities and a text", pod("0.2", text, volumes=hosts[: 255 // share])
+
+
+def _in_variables(size: int) -> Iterator[Worst]:
+    """Yield pods whose variables hold command lines, and what `env -S` splits."""
+    for unit in ("- ", "--d --g ", "A=1 "):
+        for words in (["env", "-S", "$(A)"], ["tini", "--", "sudo", "env", "-S", "$(A)"], ["sh", "-c", "eval $A"]):
+            value = f"{_LIST} {filled(unit, size)}"
+            yield f"{words[-2]} of {unit!a}", pod("0.2", container(command=words, env=env(1, value)))
+        few = {"command": ["bash", "-c", "eval $A; $A"], "env": env(1, f"{_LIST} {_LIST} {filled(unit, size // 4)}")}
+        yield f"4 times eval of {unit!a}", _alike(4, few)
+        for count in (8, 20):
+            split = {"command": ["env", "-S", "$(A)"], "env": env(1, f"{_LIST} {filled(unit, size // count)}")}
+            yield f"{count} times env -S of {unit!a}", _alike(count, split)
+    for count in (8, 60, 126):
+        value = f"{filled('--mem-x=1 ', size // count)} --gpu-memory-utilization=0.95"
+        yield f"lines in {count} variables", pod("0.2", container(command=["x"], env=env(count, value)))
+    yield "8 times lines", _alike(8, {"command": ["x", "$(A)"], "env": env(1, f"{filled('--c ', size // 8)} {_LIST}")})
