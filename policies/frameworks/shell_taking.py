@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from typing import Final
 
-from policies.frameworks.allowance import CHARACTERS_OF_STEP
+from policies.frameworks.allowance import CHARACTERS_OF_STEP, MOST_STEPS
 from policies.frameworks.command_line import SHELLS, unwrapped
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
@@ -29,6 +29,7 @@ _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _FIRST_WORDS: Final = 32  # of what `env -S` splits, among which its program is in any real text
 _WORDS_OF_STEP: Final = 2
+_MORE_THAN_COUNTED: Final = _WORDS_OF_STEP * (MOST_STEPS + 1)
 # What reads options or a text out of the words behind it.
 _READING: Final = SHELLS.union(TAKING)
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
@@ -75,11 +76,10 @@ class ShellTaking(ShellCalls):
 
     def _before_program(self, before: list[str], texts: Sequence[str]) -> list[str]:
         """Return *before*, and the words of *texts* that `env -S` splits, up to the program in them."""
-        split = chain.from_iterable(one.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS] for one in texts)
-        words = [*before, *islice(split, _FIRST_WORDS)]
+        words = [*before, *_split(texts, _FIRST_WORDS)]
         at, _ = unwrapped(words)
         if at == len(words):
-            words = [*before, *chain.from_iterable(map(str.split, texts))]
+            words = [*before, *_split(texts, _MORE_THAN_COUNTED)]
             self._of_container.work(len(words) // _WORDS_OF_STEP)
             at, _ = unwrapped(words)
         return words[:at]
@@ -145,6 +145,11 @@ class ShellTaking(ShellCalls):
             self._of_container.work(_STEPS_OF_COMMAND * len(script.commands) if script else 0)
             self._of_tools[text] = _is_of_tools(script)
         return self._of_tools[text]
+
+
+def _split(texts: Sequence[str], most: int) -> Iterator[str]:
+    """Yield the words of *texts*, at *most* so many."""
+    return islice(chain.from_iterable(one.split(maxsplit=most)[:most] for one in texts), most)
 
 
 def _is_of_tools(script: Script | None) -> bool:

@@ -30,6 +30,8 @@ def together(size: int) -> Iterator[Worst]:
         yield f"times {line[:20]!a}", _alike(3, {"command": ["bash", "-c", filled(line, min(size, 27_000) // 3)]})
     yield from _things(size)
     yield from _in_variables(min(size, 97_000))
+    words = f"{_LIST} {filled('-g ', min(size, 150_000))}"
+    yield "words of env -S", pod("0.2", container(command=["env", "-S", words]))
 
 
 def _starts(size: int) -> dict[str, dict[str, Any]]:

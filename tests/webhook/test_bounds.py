@@ -210,6 +210,12 @@ def test_a_review_that_is_not_decoded_takes_no_more_memory_than_others(many: dic
     assert _peak(body, policies()) <= 20 * len(body)
 
 
+def test_a_long_text_that_env_splits_into_words_takes_no_more_memory_than_others() -> None:
+    text = "PYTORCH_CUDA_ALLOC_CONF=a:1 " + "-g " * 50_000
+    body = json.dumps(call(pod("0.2", container(command=["env", "-S", text]))), separators=(",", ":")).encode()
+    assert _peak(body, policies()) <= 20 * len(body)
+
+
 @pytest.mark.parametrize("rules", [{"default": "mode: warn"}, {"cluster": "exemptNamespaces: [team]"}])
 def test_where_nothing_is_denied_it_is_admitted_undecoded(rules: dict[str, str]) -> None:
     response = answered(pod("0.2", tolerations=[{}] * 200_000), policies(**rules))
