@@ -70,7 +70,7 @@ def _administrators(sources: Sequence[ConfigMapSource], keys: _Keys) -> list[int
 
 def _around(name: str, shipped: str) -> tuple[str, str] | None:
     """What a kustomization has put before and after the *shipped* name, but for the hash; None if it is another."""
-    before, found, after = _HASH.sub("", name).partition(shipped)
+    before, found, after = _HASH.sub("", name).rpartition(shipped)
     return (before, after) if found else None
 
 

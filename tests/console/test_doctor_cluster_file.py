@@ -70,6 +70,7 @@ def found(shown: Shown, on: StandIn) -> tuple[str, list[str]]:
             [f"team stands after acme-gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"],
         ),
         ({f"acme-{POLICIES}": DEFAULT, f"acme-{CLUSTER}": FILE}, []),
+        ({f"{CLUSTER}-{POLICIES}": DEFAULT, f"{CLUSTER}-{CLUSTER}": FILE}, []),
         ({f"{POLICIES}-4k9m2t6h7g": DEFAULT, f"{CLUSTER}-b5c6d7f8g9": FILE}, []),
         (
             {f"acme-{POLICIES}": DEFAULT, f"acme-{CLUSTER}": FILE, f"acme-{CLUSTER}-teams": FILE},
