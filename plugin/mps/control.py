@@ -79,6 +79,8 @@ class Control:
 
     def lead_to(self, directory: Path | None) -> None:
         """Ask by the sockets in *directory*, or links to them, from now on; None: by those of the pipe directory."""
+        if directory != self._led_to:
+            self.give_up()  # by the others it may be that nobody answers
         self._led_to = directory
 
     def ask(self, command: str, *, timeout_seconds: float | None = None) -> str:
@@ -142,6 +144,7 @@ class Control:
 
     def _is_alone(self, what: str, patience: _Patience) -> bool:
         """Wait for an earlier program that asks the same: whether there is none any more."""
+        self._unanswered.end_overtaken(what)
         while earlier := self._unanswered.find(what):
             rest = patience._replace(deadline=min(patience.deadline, earlier.until_seconds))
             if not self._ends_within(earlier.process, rest) and earlier.may_wait:
@@ -151,7 +154,12 @@ class Control:
     def _exit_code(self, what: str, process: subprocess.Popen[bytes], patience: _Patience) -> int | None:
         """Wait for the end of the program; None if it did not come in time."""
         began = time.monotonic()
-        if self._ends_within(process, patience):
+        try:
+            is_over = self._ends_within(process, patience)
+        except OSError:  # no descriptor is left to wait with
+            self._unanswered.kill([process])
+            raise
+        if is_over:
             return process.wait()
         if what in (self._start, QUIT):  # which nobody waits for again
             self._unanswered.kill([process])

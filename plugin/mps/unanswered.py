@@ -17,6 +17,7 @@ from typing import NamedTuple
 from plugin.errors import NotAskedError
 
 _DEAD_WITHIN_SECONDS = 1.0
+_SETTING = "set_"  # as such commands begin; their last word is the value
 
 
 class Asker(NamedTuple):
@@ -61,6 +62,13 @@ class Unanswered:
                 "the driver: reset the GPU, or reboot"
             )
         return self._askers.get(what)
+
+    def end_overtaken(self, what: str) -> None:
+        """End those that would set to another value what is set now: they may not have reached the daemon yet."""
+        set_now, _, _ = what.rpartition(" ")
+        over = [key for key in self._askers if key != what and key.rpartition(" ")[0] == set_now]
+        if set_now.startswith(_SETTING):
+            self.kill(self._askers.pop(key).process for key in over)
 
     def add(self, what: str, process: subprocess.Popen[bytes], *, until_seconds: float) -> None:
         """Let a program wait until then."""

@@ -47,6 +47,7 @@ class PolicyStore:
         """
         self._directory = directory
         self._needs = needs
+        self.troubles: tuple[Trouble, ...] = ()
         with paths_from(directory):
             state = state_of(directory)
             self._files = _first_files(directory, needs)
@@ -91,14 +92,20 @@ class PolicyStore:
 
     def _tell_of_none(self, problems: Iterable[Problem]) -> None:
         """Tell of *problems* for which nothing of the directory is taken up."""
-        self.troubles = tuple(Trouble(one, "", "the last good policies stay in force") for one in problems)
+        self._tell(Trouble(one, "", "the last good policies stay in force") for one in problems)
         self.broken_files = 1
 
     def _take(self, in_force: InForce) -> None:
         self._in_force = in_force
         self.current = in_force.policies
-        self.troubles = tuple(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
+        self._tell(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
         self.broken_files = in_force.broken_files  # with the files as they are now
+
+    def _tell(self, troubles: Iterable[Trouble]) -> None:
+        """Tell of *troubles*, which are no news if they are the same again."""
+        told = tuple(troubles)
+        if told != self.troubles:
+            self.troubles = told
 
 
 def _seen(state: object, files: Mapping[str, PolicyFile]) -> object:

@@ -1,9 +1,12 @@
 """Programs that have asked and get no answer in time: each waits on, and nobody asks the same beside it."""
 
+import errno
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +95,46 @@ def test_another_question_is_not_kept_waiting_and_ends_those_that_have_had_their
     with asked.control.patient(60.0, lambda: True):
         assert asked.control.ask("b") == "answer\n"
         wait_until(lambda: asked.control.ask("b") == "answer\n" and not asked.control.waiting)
+
+
+def test_what_would_be_set_to_another_value_later_is_ended_before_that_is_set(root: Path) -> None:
+    asked = Asked(root, patience_seconds=600.0)
+    for command in ("set_a 1 50", "set_a 2 50", "get_a 1"):
+        asked.has_no_answer(command)
+    first, *others = sorted(asked.control.waiting)
+    asked.answers("set_a 1 20")
+    with asked.control.patient(60.0, lambda: True):
+        assert asked.control.ask("set_a 1 20") == "answer\n"
+    assert asked.control.waiting == {*others}
+    assert not Path(f"/proc/{first}").exists()
+    asked.control.give_up()
+
+
+def test_who_asks_by_other_sockets_waits_for_none_that_asks_by_the_earlier_ones(root: Path) -> None:
+    asked = Asked(root, patience_seconds=600.0)
+    asked.has_no_answer("a")
+    asked.control.lead_to(None)
+    assert asked.control.waiting
+    asked.control.lead_to(root)
+    assert asked.control.waiting == frozenset()
+
+
+def test_one_that_cannot_be_waited_for_is_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[subprocess.Popen[bytes]] = []
+    started = Control._started
+
+    def start(*given: Any) -> subprocess.Popen[bytes]:
+        made.append(started(*given))
+        return made[-1]
+
+    def full(_: int) -> int:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    monkeypatch.setattr(Control, "_started", start)
+    monkeypatch.setattr(os, "pidfd_open", full)
+    with pytest.raises(NotAskedError, match="Too many open files"):
+        Asked(root, patience_seconds=600.0).control.ask("a")
+    assert [one.poll() is None for one in made] == [False]
 
 
 def test_who_is_told_to_end_waits_for_none_that_is_left(root: Path) -> None:

@@ -50,6 +50,23 @@ def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(tmp_path: Path
     assert store.refresh() is False
 
 
+def test_as_long_as_it_cannot_be_read_that_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap(tmp_path, 1, team="share: {maximum: '0.5'}", other="mode: wrong")
+    store = PolicyStore(tmp_path)
+
+    def failing(_: Path, *, most_bytes: int) -> bytes:  # noqa: ARG001 - as the other is called
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("policies.reading.directory.read_file", failing)
+    swap(tmp_path, 2, team="share: {maximum: '0.2'}", other="mode: wrong")
+    store.refresh()
+    told = store.troubles
+    assert len(told) == 2
+    for _ in range(3):
+        assert store.refresh() is False
+        assert store.troubles is told
+
+
 def test_so_is_one_that_could_not_be_read_at_the_start(tmp_path: Path, fail: Fail) -> None:
     swap(tmp_path, 1, team="share: {maximum: '0.5'}")
     fail("team.yaml", errno.ENFILE)
