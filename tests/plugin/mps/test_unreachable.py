@@ -127,7 +127,7 @@ def test_a_daemon_lives_on_where_the_program_does_not_ask_by_links_to_its_socket
         unknown = "the daemon is not asked meanwhile, and whether its limits still hold is not known; "
         bench.is_now("failed", A, why=f"removed the socket of the daemon; {unknown}programs that run go on")
         time.sleep(2)  # of twenty looks
-        assert pids(bench) == served
+        assert pids(bench)[A] == served[A]  # nobody holds B, whose daemon is started anew where it is slow
 
 
 def test_a_daemon_that_cannot_be_killed_is_said_to_be_one_and_not_looked_at_without_a_pause(
