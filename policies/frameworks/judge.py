@@ -35,6 +35,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     framework: Framework | None = None  # None: which one cannot be told
     change: Change | None = None  # what brings it to the share; None where nothing can be replaced
     is_certain: bool = True  # and not one of several values that it may have, or a tool's word
+    is_empty: bool = False  # a variable is set to nothing
     is_read: bool = True  # by the program that runs, as far as admission can tell
     fix: str = ""  # what to do about it, where that is nothing usual
     takes_all: bool = False  # it leaves nothing of the share to a framework that does not start with all of it

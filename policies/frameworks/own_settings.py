@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from policies.frameworks.framework import Framework, Memory, Spelling
-from policies.frameworks.judge import MISSED, OwnValue, shown
-from policies.frameworks.own_texts import EMPTY
+from policies.frameworks.judge import MISSED, OwnValue
 from policies.frameworks.written_form import canonical
 
 
@@ -24,7 +23,7 @@ def sets(one: OwnValue) -> bool:
 
 def is_missed(one: OwnValue, exclusive: Collection[str]) -> bool:
     """Whether it says what the program does not get: an *exclusive* variable is none where it is set to nothing."""
-    return one.verdict in MISSED or (one.name in exclusive and one.value in (EMPTY, shown("")))
+    return one.verdict in MISSED or (one.is_empty and one.name in exclusive)
 
 
 def is_argument(one: OwnValue, memory: Memory) -> bool:

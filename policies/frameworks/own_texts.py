@@ -24,7 +24,7 @@ from policies.frameworks.shell.rest import HELD, REST
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"
 _FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
-EMPTY: Final = "nothing, as far as the text says"
+_EMPTY: Final = "nothing, as far as the text says"
 _FIX_OF_EMPTY: Final = (
     "Give what it is set to a default, ${NAME:-0.1}, since a framework takes an empty one for its own"
 )
@@ -162,8 +162,8 @@ class Texts:
             yield from () if value == REST else self._judged(name, known)
         elif is_run:
             is_empty = not value or _EMPTYING.match(how) is not None
-            what, fix = (EMPTY, _FIX_OF_EMPTY) if is_empty else (_ELSEWHERE, _FIX)
-            yield OwnValue("unread", name, what, fix=fix)
+            what, fix = (_EMPTY, _FIX_OF_EMPTY) if is_empty else (_ELSEWHERE, _FIX)
+            yield OwnValue("unread", name, what, is_empty=is_empty, fix=fix)
 
     def _begins_an_item(self, name: str, at: int, behind: _Region) -> bool:
         """Whether what is joined to a list is settings of their own, and goes on no name and no number before it."""

@@ -99,7 +99,7 @@ def _in_lists(settings: list[Setting], value: str, judge: Judge) -> list[Assigne
 
 def _unread(setting: Setting, value: str, judge: Judge, *, fix: str = "") -> OwnValue:
     verdict = judge.unread(setting.framework, value)
-    return OwnValue(verdict, setting.written.name, shown(value), setting.framework, fix=fix)
+    return OwnValue(verdict, setting.written.name, shown(value), setting.framework, is_empty=not value, fix=fix)
 
 
 def _is_read(settings: list[Setting], value: str, judge: Judge) -> bool:
@@ -121,7 +121,7 @@ def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
     verdict = judge.verdict_of_all(framework, written, value)
     number = number_in(written, value)
     takes_all = verdict == "within" and number is not None and judge.takes_all(framework, written, number)
-    found = OwnValue(verdict, written.name, shown(value), framework, takes_all=takes_all)
+    found = OwnValue(verdict, written.name, shown(value), framework, is_empty=not value, takes_all=takes_all)
     return Assigned(found, None if judge.keeps(verdict) else judge.text(setting))
 
 
