@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from policies.policy_set import PolicySet
 from tests.policies.pods import GPU, container, denied, granted, limited, pod, policies, vgpus
 
 NINE = [container(f"c{number}") for number in range(9)]
@@ -80,6 +81,15 @@ def test_a_share_that_is_rounded_up_past_the_maximum_is_denied_with_the_share_th
     assert fix in message
 
 
+def _is_granted_as_named(message: str, by: PolicySet) -> bool:
+    """Ask for the share that a denial names; returns whether it names one."""
+    if named := re.search(r'Ask for "([0-9.]+)" or (?:less|more)', message):
+        granted(pod(named[1]), by)
+    elif named := re.search(r"Ask for ([0-9]+) vGPUs? or (?:less|more) by a limit", message):
+        granted(pod(None, limited(quantity=named[1])), by)
+    return named is not None
+
+
 @pytest.mark.parametrize("per_gpu", [1, 3, 7, 10, 48, 60])
 @pytest.mark.parametrize("maximum", ["0.05", "0.25", "0.333", "0.45", "0.501", "0.999", "1", "2"])
 @pytest.mark.parametrize("rounding", ["up", "exact"])
@@ -87,11 +97,7 @@ def test_the_share_that_a_denial_names_is_granted(per_gpu: int, maximum: str, ro
     by = policies(f"share: {{maximum: '{maximum}', rounding: {rounding}}}", f"vgpusPerGpu: {per_gpu}")
     deny = denied(pod("9"), by)
     assert deny.code == "ShareAboveMaximum"
-    if named := re.search(r'Ask for "([0-9.]+)" or less', deny.message):
-        granted(pod(named[1]), by)
-    elif named := re.search(r"Ask for ([0-9]+) vGPUs? or less by a limit", deny.message):
-        granted(pod(None, limited(quantity=named[1])), by)
-    else:
+    if not _is_granted_as_named(deny.message, by):
         assert "No whole number of vGPUs fits" in deny.message
         assert float(maximum) * per_gpu < 1
 
@@ -104,11 +110,7 @@ def test_so_is_the_one_that_a_denial_of_less_names(per_gpu: int, minimum: str, m
     by = policies(f"share: {{minimum: '{minimum}', {most}rounding: {rounding}}}", f"vgpusPerGpu: {per_gpu}")
     deny = denied(pod("0.01"), by)
     assert deny.code == "ShareBelowMinimum"
-    if named := re.search(r'Ask for "([0-9.]+)" or more', deny.message):
-        granted(pod(named[1]), by)
-    elif named := re.search(r"Ask for ([0-9]+) vGPUs? or more by a limit", deny.message):
-        granted(pod(None, limited(quantity=named[1])), by)
-    else:
+    if not _is_granted_as_named(deny.message, by):
         assert "No whole number of vGPUs fits" in deny.message
         assert most
         assert -(-float(minimum) * per_gpu // 1) > float(most.split("'")[1]) * per_gpu
