@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
 from console.doctor.installation import Installation
 from console.doctor.parts import component_of, no_parts, parts
-from console.doctor.verdict import Check, Verdict, cut, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, unknown, warn
 from console.objects import Pod
 from console.seen import ON_NODES, OUR_PODS
 from console.words import Shown
@@ -20,42 +20,53 @@ _Keys = Mapping[str, AbstractSet[str]]  # of ConfigMaps, by name
 _HASH: Final = re.compile(r"-[24-9bcdfghkmt]{10}$")  # by which kustomize's generators end the names of ConfigMaps
 
 
+class _Volume(NamedTuple):
+    """The volume of the policies, as parts of gpu-share have it."""
+
+    sources: tuple[ConfigMapSource, ...]
+    odd: str = ""  # what it is instead, where it has none
+
+
 def given(on: Installation) -> Verdict:
     """See that no other ConfigMap can give `_cluster.yaml` than the one that is for it."""
-    after: dict[tuple[str, str], set[str]] = {}
-    missing: dict[str, None] = {}
-    several: dict[str, None] = {}
-    unclear: dict[str, set[str]] = {}
+    keys, volumes = on.config_map_keys, _volumes(on)
+    known = [(one.sources, _administrators(one.sources, keys), of) for one, of in volumes.items() if one.sources]
+    after = [told for one, at, of in known for told in _after(one, at[-1], keys, of)]
+    missing = dict.fromkeys(told for one, at, _ in known if len(at) == 1 for told in _before(one, at[-1], keys))
+    several = dict.fromkeys(_several([one[place] for place in at], keys) for one, at, _ in known if len(at) > 1)
+    hints = ["put the further one before the other, as the page says, or name its files by items"] * bool(after)
+    hints += [f"write a {CLUSTER_FILE} into the one that has none, an empty one at least"] * bool(missing)
+    if hints:
+        return warn(*cut([*after, *missing, *several]), hint="; ".join(hints))
+    unclear = [f"{of} read {what}" for one, of in volumes.items() for what in _unclear(one, keys)]
+    if several or unclear:
+        return Verdict(status="unknown", found=tuple(cut([*several, *unclear])))
+    return unknown(on.unseen["policies"]) if "policies" in on.unseen else OK
+
+
+def _volumes(on: Installation) -> dict[_Volume, str]:
+    """Name the parts that read policies by what their volume is made of."""
+    found: dict[_Volume, set[str]] = {}
     for pod in parts(on.seen, *_READERS):
-        sources = sources_of(pod.spec.volumes)
-        if sources is not None:
-            may_be = _administrators(sources, on.config_map_keys)
-            for one in _after(sources, may_be[-1], on.config_map_keys):
-                after.setdefault(one, set()).add(component_of(pod))
-            if len(may_be) > 1:
-                several[_several([sources[at] for at in may_be], on.config_map_keys)] = None
-            else:
-                missing |= dict.fromkeys(_before(sources, may_be[-1], on.config_map_keys))
-        for why in _unclear(pod, sources, on.config_map_keys):
-            unclear.setdefault(why, set()).add(component_of(pod))
-    told = [f"{who} in the volume of {' and '.join(sorted(of))}: {what}" for (who, what), of in after.items()]
-    hints = ["put the further one before the other, as the page says, or name its files by items"] if after else []
-    hints += [f"write a {CLUSTER_FILE} into the one that has none, an empty one at least"] if missing else []
-    if not (told or missing):
-        whys = [*several, *(f"{' and '.join(sorted(of))} read {what}" for what, of in unclear.items())]
-        if not whys and "policies" in on.unseen:
-            return unknown(on.unseen["policies"])
-        return Verdict(status="unknown" if whys else "ok", found=tuple(cut(whys)))
-    return warn(*cut([*told, *missing, *several]), hint="; ".join(hints))
+        found.setdefault(_volume(pod), set()).add(component_of(pod))
+    return {volume: " and ".join(sorted(of)) for volume, of in found.items()}
 
 
-def _unclear(pod: Pod, sources: Sequence[ConfigMapSource] | None, keys: _Keys) -> Iterator[str]:
-    """Say what a part reads of which nobody knows what is in it."""
-    if sources is None:
-        is_there = any(one.name == POLICIES_VOLUME for one in pod.spec.volumes)
-        yield "what is not made of ConfigMaps alone" if is_there else f"no volume of the name {POLICIES_VOLUME}"
+def _volume(pod: Pod) -> _Volume:
+    if sources := sources_of(pod.spec.volumes):
+        return _Volume(sources)
+    is_there = any(one.name == POLICIES_VOLUME for one in pod.spec.volumes)
+    return _Volume(
+        (), "what is not made of ConfigMaps alone" if is_there else f"no volume of the name {POLICIES_VOLUME}"
+    )
+
+
+def _unclear(volume: _Volume, keys: _Keys) -> Iterator[str]:
+    """Say what of a volume nobody knows what is in it."""
+    if volume.odd:
+        yield volume.odd
     elif keys:
-        yield from (Shown(f"{one.name}, which is not there") for one in sources if not _is_there(one, keys))
+        yield from (Shown(f"{one.name}, which is not there") for one in volume.sources if not _is_there(one, keys))
 
 
 def _administrators(sources: Sequence[ConfigMapSource], keys: _Keys) -> list[int]:
@@ -82,11 +93,11 @@ def _several(sources: Sequence[ConfigMapSource], keys: _Keys) -> str:
     return Shown(f"{', '.join(others)} and {last} may each be for {CLUSTER_FILE}: {told}")
 
 
-def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[tuple[str, str]]:
+def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys, of: str) -> Iterator[str]:
     for one in sources[ours + 1 :]:
         if key_of(one, CLUSTER_FILE):
             told = f"its {CLUSTER_FILE} counts" if _has_it(one, keys) else f"a {CLUSTER_FILE} in it would count"
-            yield Shown(f"{one.name} stands after {sources[ours].name}"), told
+            yield Shown(f"{one.name} stands after {sources[ours].name} in the volume of {of}: {told}")
 
 
 def _before(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[str]:
