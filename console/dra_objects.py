@@ -42,12 +42,36 @@ class CounterSet(_Part, frozen=True, kw_only=True):
     name: Shown = Shown("")
 
 
+class Attribute(_Part, frozen=True, kw_only=True):
+    """What a device says of itself, where that is a text."""
+
+    string: str = ""
+
+
+class BasicDevice(_Part, frozen=True, kw_only=True):
+    """What is in a device itself since v1beta2."""
+
+    attributes: dict[str, Attribute] = {}
+
+
+class Device(BasicDevice, frozen=True, kw_only=True):
+    """A device of a driver."""
+
+    basic: BasicDevice = BasicDevice()
+
+    def attribute(self, name: str) -> str:
+        """Return a text that it says of itself; empty if it says none."""
+        found = self.attributes.get(name) or self.basic.attributes.get(name)
+        return found.string if found else ""
+
+
 class ResourceSliceSpec(_Part, frozen=True, kw_only=True):
     """Which devices of a node a driver has."""
 
     driver: Shown = Shown("")
     node_name: Shown = Shown("")
     shared_counters: tuple[CounterSet, ...] = ()
+    devices: tuple[Device, ...] = ()
 
 
 class ResourceSlice(_Part, frozen=True, kw_only=True):

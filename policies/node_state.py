@@ -184,6 +184,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     tenants_unknown: Text = ""  # why nobody knows them; empty if they are known
     gpus: Annotated[tuple[Gpu, ...], msgspec.Meta(max_length=_MOST_GPUS)] = ()
     skipped: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # GPUs that cannot be shared
+    left_to_others: Count | None = None  # GPUs that are not in MIG mode; None where that is not known
     handover: Text = ""  # how containers get their GPU
     slices_not_published: Text = ""  # why DRA does not see its GPUs as they are; empty if it does, or is not used
     not_registered: Annotated[tuple[NotRegistered, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()

@@ -34,7 +34,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     apis: frozenset[str] | None = None  # such as resource.k8s.io/v1
     gates: dict[str, bool] | None = None  # of the API server: whether they are enabled
     classes: tuple[DeviceClass, ...] | None = None
-    slices: tuple[ResourceSlice, ...] | None = None  # without their devices
+    slices: tuple[ResourceSlice, ...] | None = None
     toolkits: dict[str, str] | None = None  # by node: the version that NVIDIA's GPU Operator has installed
     rights: dict[str, bool] | None = None  # to install, by what is to be created
     webhook: WebhookConfiguration | None = None

@@ -7,7 +7,7 @@ import msgspec
 
 from console.doctor.installation import Installation
 from console.doctor.kubernetes import OLDEST, OLDEST_DRA, version_in, written
-from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
+from console.doctor.left_to_others import NVIDIA_DRA_DRIVER, had_beyond
 from console.doctor.of_dra import is_used, unless_used
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import ALL_NODES
@@ -18,7 +18,10 @@ _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _NONE_YET: Final = not_applicable("none is, as it should be before the installation")
 _PARTITIONED: Final = not_applicable("none is, and policies grant partitions alone, which need no label")
 _DRA_API: Final = "resource.k8s.io/v1"
-_NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dra-driver-gpu
+_LOOK: Final = (
+    "see which GPUs that plugin has (kubectl exec in its pod, nvidia-smi -L; or its log): no other ones than nodes of "
+    "_cluster.yaml leaves to it"
+)
 
 
 def version(on: Installation) -> Verdict:
@@ -76,11 +79,17 @@ def labelled_for_later(on: Installation) -> Verdict:
 
 def other_plugins(on: Installation) -> Verdict:
     """See that nobody else advertises the same GPUs."""
-    found = [*_advertised(on), *_published(on)]
-    if missing := not_seen(on, "policies" if found else "slices"):  # by policies these GPUs may be left to others
+    slices = [one for one in on.slices or () if one.spec.driver == NVIDIA_DRA_DRIVER]
+    beyond = [had_beyond(node, _cluster(on), slices) for node in on.seen.nodes if node.labelled]
+    found = [sentence for one in beyond for sentence in one.found]
+    doubts = [sentence for one in beyond for sentence in one.doubts]
+    by_policies = "policies" if found or doubts else "slices"  # by policies these GPUs may be left to others
+    if missing := not_seen(on, by_policies):
         return missing
     if not _some_labelled(on):
         return not_applicable("no node is labelled, so gpu-share takes no GPU")
+    if doubts and not found:
+        return Verdict(status="unknown", found=tuple(cut(doubts)), hint=_LOOK)
     return warn(
         *cut(found),
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
@@ -101,20 +110,6 @@ def _all_partitioned(on: Installation) -> bool:
 
 def _cluster(on: Installation) -> Cluster:
     return on.policies.cluster if on.policies else Cluster()
-
-
-def _advertised(on: Installation) -> Iterator[str]:
-    for node in on.seen.nodes:
-        if node.labelled:
-            yield from advertised_beyond(node, _cluster(on))
-
-
-def _published(on: Installation) -> Iterator[str]:
-    theirs = {one.spec.node_name for one in on.slices or () if one.spec.driver == _NVIDIA_DRA_DRIVER}
-    for node in on.seen.nodes:
-        is_left = leaves_instances(node) or gpus_left(_cluster(on).nodes_of(node.name)) != 0
-        if node.labelled and node.name in theirs and not is_left:
-            yield f"{node.name} has devices of the DRA driver {_NVIDIA_DRA_DRIVER} too"
 
 
 def _old_kubelets(on: Installation) -> Iterator[str]:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _NOT_FOUND: Final = 404
 _DRA: Final = "/apis/resource.k8s.io"
-# Kubernetes 1.33 and older have no v1. Devices look different in each, which nothing here reads; all else is the same.
+# Kubernetes 1.33 and older have no v1. Of what is read here, attributes of devices alone are at another place there.
 _WITH_SLICES: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 _GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{name="(\w{1,100})"[^}]{0,100}\} ([01])$', re.MULTILINE)
 # The pods of NVIDIA's GPU Operator that install its container toolkit; the tag of their image is its version.

@@ -54,7 +54,7 @@ class GpuInventory:
         self._entries: dict[str, Entry] = {}
         self._missing: set[str] = set()  # of the entries, those that this plugin has never found
         self._looks: Mapping[str, Look] = {}  # as last taken
-        self._left_to_others: set[str] = set()
+        self.left_to_others: set[str] = set()  # UUIDs
         self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
         self._application_faults: dict[tuple[str, int], int] = {}
         self.skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
@@ -172,7 +172,7 @@ class GpuInventory:
         for gpu in found:
             if known := self._entries.get(gpu.uuid):
                 self._entries[gpu.uuid] = replace(known, gpu=gpu)
-            elif gpu.uuid not in self._left_to_others:
+            elif gpu.uuid not in self.left_to_others:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
         self._look_for_missing(frozenset(gpu.uuid for gpu in found), at)
         for uuid, entry in self._entries.items():
@@ -187,12 +187,12 @@ class GpuInventory:
         if strategy:
             self._entries[gpu.uuid] = self._found(gpu, strategy, look, at)
         else:
-            self._left_to_others.add(gpu.uuid)
+            self.left_to_others.add(gpu.uuid)
 
     def _look_for_missing(self, found: Collection[str], at: Moment) -> None:
         """Take up those of before that NVML does not reach, and forget those that matter to nobody any more."""
         self._missing.difference_update(found)
-        new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self._left_to_others]
+        new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self.left_to_others]
         new = [uuid for uuid in new if missing.why_not_reached(self._looks.get(uuid))]
         held = self._held([*new, *self._missing]) if new or self._missing else ()
         for uuid in [one for one in self._missing if not self._matters(one, self._entries[one].state.faults, held)]:

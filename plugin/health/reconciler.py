@@ -184,11 +184,7 @@ class Reconciler:
             self._faults_said[uuid] = faults
 
     def _named(self, entry: Entry) -> dict[str, object]:
-        return {
-            "gpu": entry.gpu.uuid,
-            "index": entry.gpu.index,
-            "resource": self._context.resource_of(entry),
-        }
+        return {"gpu": entry.gpu.uuid, "index": entry.gpu.index, "resource": self._context.resource_of(entry)}
 
     def _log_application_faults(self, at: Moment) -> None:
         for key, times in self._inventory.application_faults().items():
@@ -226,6 +222,7 @@ class Reconciler:
             absent=self._inventory.absent,
             reached=self._inventory.reached,
             skipped=self._inventory.skipped,
+            left_to_others=len(self._inventory.left_to_others),
             handover=self._handover,
             slices_not_published=self._context.slices_not_published(),
             not_registered=self._context.not_registered(),

@@ -147,6 +147,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, in MIG mode, or left to others
     reached: dict[str, Gpu] = {}  # by UUID, both of these: what it was when it was last reached; its links are left out
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+    left_to_others: int | None = None  # GPUs that are not in MIG mode; None before one was looked at
     handover: str = ""  # how containers get their GPU, in words
     slices_not_published: str = ""  # why DRA does not see the GPUs as they are; empty if it does, or is not used
     not_registered: tuple[NotRegistered, ...] = ()

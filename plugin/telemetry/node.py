@@ -81,6 +81,7 @@ def node_state(facts: Facts, *, part: str, node: str) -> NodeState:
         # Those of a plugin that waits are from before: nobody has looked at them since.
         gpus=tuple(_gpu(gpu, facts) for gpu in known.gpus) if known and not waits else (),
         skipped=tuple(map(printable, known.skipped)) if known else (),
+        left_to_others=known.left_to_others if known else None,
         handover=printable(known.handover) if known else "",
         slices_not_published=printable(known.slices_not_published) if known else "",
         not_registered=_not_registered(known.not_registered) if known else (),

@@ -20,13 +20,18 @@ BESIDE = "GPU 1 of 2 cannot be shared: GPU-1 is in MIG mode, and " + LEFT_TO_OTH
 
 def of(advertised: dict[str, str], *rules: str, gpus: tuple[Gpu, ...] = (gpu(),), **more: Any) -> Installation:
     """One whose only node has resources of others too; *rules* are the entries of `nodes`."""
-    labels, skipped = more.pop("labels", {}), more.pop("skipped", ())
+    labels = more.pop("labels", {})
+    told = {key: more.pop(key) for key in ("skipped", "left_to_others") if key in more}
     made = node("gpu-0", allocatable={"gpu-share.dev/vgpu": "10", **advertised})
     made["metadata"]["labels"] |= labels
-    said = state(*gpus, on="gpu-0", skipped=skipped)
+    said = state(*gpus, on="gpu-0", **told)
     cluster = f"{CLUSTER}nodes: [{', '.join(rules)}]\n" if rules else CLUSTER
     nodes = seen_nodes([parsed(made, Node)], {"gpu-0": said})
     return installation(seen(nodes=nodes), **{**policies(cluster), **more})
+
+
+def judged(on: Installation) -> str:
+    return next(one.status for one in findings(on, AFTER) if one.check == "other-plugins")
 
 
 def found(on: Installation) -> tuple[str, ...]:
@@ -36,17 +41,45 @@ def found(on: Installation) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    "rules",
+    ("rules", "left"),
     [
-        (SEVENTH,),
-        ("{node: gpu-0, indexes: [0], offer: whole}", SEVENTH),
-        ("{model: '*H200*', offer: mps}", "{offer: none}"),
-        ("{node: gpu-0, offer: none}",),
+        ((SEVENTH,), None),
+        (("{node: gpu-0, indexes: [0], offer: whole}", SEVENTH), None),
+        (("{model: '*H200*', offer: mps}", "{offer: none}"), 1),
+        (("{model: '*A100*', offer: none}",), 1),
     ],
 )
-def test_who_has_a_gpu_that_is_left_to_it_is_not_told_of(rules: tuple[str, ...]) -> None:
-    assert found(of({"nvidia.com/gpu": "1"}, *rules)) == ()
-    assert found(of({}, *rules, slices=(of_nvidia(),))) == ()
+def test_who_has_a_gpu_that_is_left_to_it_is_not_told_of(rules: tuple[str, ...], left: int | None) -> None:
+    assert found(of({"nvidia.com/gpu": "1"}, *rules, left_to_others=left)) == ()
+    assert found(of({"nvidia.com/GH100_H200": "1"}, *rules, left_to_others=left)) == ()
+    assert found(of({}, *rules, left_to_others=left, slices=(of_nvidia(),))) == ()
+
+
+def test_a_model_that_is_left_to_others_leaves_what_the_node_counts_of_it() -> None:
+    rule = "{model: '*A100*', offer: none}"
+    taken = ("gpu-0 advertises nvidia.com/gpu too",)
+    assert found(of({"nvidia.com/gpu": "8"}, rule, left_to_others=0)) == taken
+    assert found(of({}, rule, left_to_others=0, slices=(of_nvidia(),))) != ()
+    more = ("gpu-0 advertises 8 nvidia.com/gpu, and nodes of _cluster.yaml leaves 2 to others",)
+    assert found(of({"nvidia.com/gpu": "8"}, rule, left_to_others=2)) == more
+    assert judged(of({"nvidia.com/gpu": "1"}, rule)) == "unknown"  # of an older plugin
+    assert judged(of({}, rule, slices=(of_nvidia(),))) == "unknown"
+
+
+def test_a_number_in_nodes_that_the_node_has_no_gpu_of_leaves_none_to_others() -> None:
+    assert found(of({"nvidia.com/gpu": "1"}, SEVENTH, left_to_others=0)) == ("gpu-0 advertises nvidia.com/gpu too",)
+    # NVML does not see the GPU of a VM, nor does the plugin.
+    assert found(of({"nvidia.com/GH100_H200": "1"}, SEVENTH, left_to_others=0)) == ()
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/GH100_H200", "aliyun.com/gpu-mem", "nvidia.com/gpu.shared"])
+def test_what_may_count_something_else_than_gpus_is_unknown_beyond_those_that_are_left(name: str) -> None:
+    on = of({name: "8"}, SEVENTH)
+    (one,) = (one for one in findings(on, AFTER) if one.check == "other-plugins")
+    told = (f"nobody knows whether the 8 {name} of gpu-0 are of GPUs that are shared",)
+    assert (one.status, one.found) == ("unknown", told)
+    assert "nvidia-smi -L" in one.hint
+    assert judged(of({name: "8"})) == "warning"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +168,60 @@ def test_who_advertises_more_than_is_left_to_it_is_told_of(
 
 
 @pytest.mark.parametrize("rules", [(), ("{indexes: [1], offer: none}",)])
-def test_mig_instances_that_are_left_to_others_may_be_called_gpus(rules: tuple[str, ...]) -> None:
-    assert found(of({"nvidia.com/gpu": "7"}, *rules, skipped=(BESIDE,))) == ()
+@pytest.mark.parametrize(
+    ("amount", "strategy", "status"),
+    [
+        (1, "", "ok"),
+        (7, "", "unknown"),  # whole GPUs (none), or instances of the one that is left (single)
+        (8, "", "warning"),
+        (7, "single", "ok"),
+        (8, "single", "warning"),
+        (7, "mixed", "warning"),
+    ],
+)
+def test_instances_that_are_left_to_others_may_be_called_gpus_by_one_strategy(
+    rules: tuple[str, ...], amount: int, strategy: str, status: str
+) -> None:
+    labels = {"nvidia.com/mig.strategy": strategy} if strategy else {}
+    on = of({"nvidia.com/gpu": str(amount)}, *rules, labels=labels, left_to_others=0, skipped=(BESIDE,))
+    assert judged(on) == status
+
+
+def test_beside_a_gpu_in_mig_mode_that_is_left_to_others_all_gpus_are_too_many() -> None:
+    told = "gpu-0 advertises 8 nvidia.com/gpu, and nodes of _cluster.yaml leaves 1 in MIG mode to others"
+    shared = tuple(gpu(index=number) for number in range(7))
+    assert found(of({"nvidia.com/gpu": "8"}, gpus=shared, left_to_others=0, skipped=(BESIDE,))) == (told,)
+
+
+@pytest.mark.parametrize(
+    ("devices", "status"),
+    [
+        ([{"type": "gpu", "uuid": "GPU-7"}], "ok"),
+        ([{"type": "gpu", "uuid": "GPU-7"}, {"type": "gpu", "uuid": "GPU-8"}], "ok"),  # by `nodes` it is one
+        ([{"type": "gpu", "uuid": "GPU-7"}, {"type": "gpu", "uuid": "GPU-0"}], "warning"),
+        ([{"type": "gpu"}, {"type": "vfio"}, {"type": "mig"}], "ok"),
+        ([{}, {}], "warning"),
+    ],
+)
+def test_devices_of_nvidias_dra_driver_are_known_by_their_uuids_or_counted(
+    devices: list[dict[str, str]], status: str
+) -> None:
+    assert judged(of({}, SEVENTH, gpus=(gpu(uuid="GPU-0"),), slices=(of_nvidia(*devices),))) == status
+
+
+@pytest.mark.parametrize("gpus", [(), (gpu(uuid="MIG-1"),)])
+def test_uuids_say_nothing_where_the_node_does_not_name_the_gpus_that_it_shares(gpus: tuple[Gpu, ...]) -> None:
+    devices = of_nvidia({"type": "gpu", "uuid": "GPU-0"})
+    assert found(of({}, gpus=gpus, slices=(devices,))) == ("gpu-0 has devices of the DRA driver gpu.nvidia.com too",)
+    assert judged(of({}, SEVENTH, gpus=gpus, slices=(devices,))) == "ok"
+
+
+@pytest.mark.parametrize(("skipped", "status"), [((), "warning"), ((BESIDE,), "unknown")])
+def test_instances_that_nvidias_dra_driver_can_make_may_be_those_that_are_shared(
+    skipped: tuple[str, ...], status: str
+) -> None:
+    instances = of_nvidia(*([{"type": "mig"}] * 9))
+    assert judged(of({}, gpus=(gpu(uuid="MIG-1"),), skipped=skipped, slices=(instances,))) == status
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,12 @@ from tests.console.installations import Wrong, dra, installation, nodes, parsed,
 from tests.console.objects import gpu, state
 
 
-def of_nvidia() -> ResourceSlice:
-    made: ResourceSlice = parsed({"spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-0"}}, ResourceSlice)
+def of_nvidia(*devices: dict[str, str]) -> ResourceSlice:
+    """What NVIDIA's DRA driver publishes of gpu-0, by the attributes of each device; one GPU if none is given."""
+    said = [{key: {"string": text} for key, text in one.items()} for one in devices or ({"type": "gpu"},)]
+    listed = [{"name": f"gpu-{number}", "attributes": one} for number, one in enumerate(said)]
+    spec = {"driver": "gpu.nvidia.com", "nodeName": "gpu-0", "devices": listed}
+    made: ResourceSlice = parsed({"spec": spec}, ResourceSlice)
     return made
 
 

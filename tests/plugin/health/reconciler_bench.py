@@ -27,6 +27,7 @@ Lines = Callable[[], list[tuple[str, str]]]
 class Bench:
     directory: Path
     strategy: str = "mps"
+    cluster: Cluster = field(default_factory=Cluster)
     seconds: float = 1000.0
     mps: dict[str, str] = field(default_factory=dict)
     tenants: tuple[Tenant, ...] | Exception = ()
@@ -36,7 +37,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         settings = Settings(**{**SETTINGS, "strategy": self.strategy})
-        cluster = Cluster()
+        cluster = self.cluster
         self.advertised = resources_of(settings, cluster, serve=self.resources.append)
         inventory = GpuInventory(strategy_of=strategies_of(settings, cluster), application_xids={31}, before=None)
         context = ReconcilerContext(

@@ -55,6 +55,7 @@ def test_gpus_that_are_shared_are_known_and_no_others() -> None:
     known.take(probe(1), at(1))
     assert [(entry.gpu, entry.strategy) for entry in known.entries] == [(GPUS[0], MPS), (GPUS[1], MPS)]
     assert (known.skipped, known.driver, unhealthy(known)) == (("one",), "580", [])
+    assert known.left_to_others == {GPUS[2].uuid}
 
 
 def test_the_strategy_of_a_gpu_stays_when_its_number_changes() -> None:

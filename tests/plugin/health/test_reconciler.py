@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.health.reports import Report
 from plugin.health.state import HEARTBEAT_SECONDS, NODE_FILE, read_node_health
+from policies.cluster import Cluster
+from policies.nodes import NodeRule
 from tests.plugin.health.reconciler_bench import FIRST, SECOND, THIRD, Bench, Lines
 from tests.plugin.waiting import wait_until
 
@@ -100,6 +103,12 @@ def test_one_more_fault_of_an_unhealthy_gpu_is_told_with_all_of_them(
 def written(bench: Bench) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((bench.directory / NODE_FILE).read_text())
     return found
+
+
+def test_the_state_says_how_many_gpus_are_left_to_others(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, cluster=Cluster(nodes=(NodeRule(indexes=(1,), strategy="none"),)))
+    bench.look(bench.probe())
+    assert (len(written(bench)["gpus"]), written(bench)["left_to_others"]) == (1, 1)
 
 
 def test_the_state_is_written_when_it_changes_and_as_a_heartbeat(bench: Bench) -> None:

@@ -106,6 +106,11 @@ def test_gpus_that_an_earlier_plugin_knew_are_not_told_while_the_next_one_waits(
     assert (state.waiting, state.gpus) == ("NVML: Driver Not Loaded", ())
 
 
+def test_how_many_gpus_are_left_to_others_is_told_where_it_is_known() -> None:
+    assert told().left_to_others is None
+    assert told(health=msgspec.structs.replace(HEALTH, left_to_others=2)).left_to_others == 2
+
+
 def test_what_a_driver_or_a_file_says_cannot_make_the_document_unreadable() -> None:
     fault = Fault(source="nvml", why="\x1b[2J\u202e" + "x" * 5000, since=MOMENT, comes_back="\n")
     last = ApplicationFault(xid=31, at=MOMENT, tenants=("team-a/\x00/main",))
