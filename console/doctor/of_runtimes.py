@@ -21,7 +21,7 @@ from console.doctor.verdict import (
     warn,
 )
 from console.seen import ALL_NODES, STATES, SeenNode
-from policies.contract import CDI, MPS
+from policies.contract import CDI, DRA, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
 
 _PAGE: Final = "install.md#driver-and-toolkit"
@@ -32,6 +32,8 @@ _OLDEST_TOOLKIT: Final = (1, 17, 8)
 _CONTAINERD_WITH_CDI: Final = (1, 7)
 _CONTAINERD_ENABLED: Final = (2,)  # unless it is told otherwise
 _CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after those of the pod
+_VARIABLES: Final = "say handover: [envvar] in _cluster.yaml; what allocation: dra has is always by CDI"
+_NO_DRA: Final = "allocation: device-plugin for GPUs of this node, in nodes of _cluster.yaml: DRA has no other way"
 _NO_DRIVER: Final = "no node tells of NVIDIA's driver"
 _VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
 _VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
@@ -146,15 +148,31 @@ def cdi(on: Installation) -> Verdict:
     if isinstance(policies, Verdict):
         return policies
     handover = policies.cluster.handover
-    if not is_used(on) and set(handover) != {CDI}:
+    does_without = set(handover) != {CDI}  # but for what DRA allocates
+    if not is_used(on) and does_without:
         return unless_used(not_applicable(f"handover: [{', '.join(handover)}] does without it"), on)
-    told = [_cdi_of(node) for node in on.seen.nodes]
+    told = [(_cdi_by_dra if does_without else _cdi_of)(node) for node in on.seen.nodes]
+    if told and all(status == "not-applicable" for status, _ in told):
+        return not_applicable(f"no node allocates by DRA, and handover: [{', '.join(handover)}] does without it")
     if without := [sentence for status, sentence in told if status == "failure"]:
-        return fail(*cut(without), hint="upgrade the container runtime, or say handover: [envvar] in _cluster.yaml")
+        return fail(*cut(without), hint=f"upgrade the container runtime, or {_NO_DRA if does_without else _VARIABLES}")
     if perhaps := [sentence for status, sentence in told if status == "warning"]:
         return warn(*cut(perhaps), hint="containerd config dump on the node, or env in a container with a share, tells")
     silent = [sentence for status, sentence in told if status == "unknown"]
     return unknown("; ".join(cut(silent))) if silent else OK
+
+
+def _cdi_by_dra(node: SeenNode) -> tuple[Status, str]:
+    """Judge it where nothing but what DRA allocates needs CDI."""
+    status, sentence = _cdi_of(node)
+    allocations = {gpu.allocation for gpu in node.gpus}
+    if DRA in allocations:
+        return status, sentence
+    if allocations and "" not in allocations:
+        return "not-applicable", ""
+    if status == "ok":
+        return status, ""
+    return "unknown", f"{sentence}, and nobody knows whether allocation: dra is used there"
 
 
 def _cdi_of(node: SeenNode) -> tuple[Status, str]:

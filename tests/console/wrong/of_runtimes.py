@@ -6,7 +6,7 @@ import msgspec
 
 from console.doctor.installation import Installation
 from console.objects import Pod
-from policies.node_state import Toolkit
+from policies.node_state import Gpu, Toolkit
 from tests.console.installations import Wrong, installation, nodes, parsed, policies, seen, with_node
 from tests.console.objects import gpu, part, state
 
@@ -21,6 +21,12 @@ def on_runtime(version: str, **more: Any) -> Installation:
     runtime = {"nodeInfo": {"containerRuntimeVersion": version}}
     by_cdi = policies("handover: [cdi]\n")
     return installation(seen(**nodes(state(gpu(), gpu(index=1), on="gpu-0"), **runtime)), **{**by_cdi, **more})
+
+
+def by_dra(*gpus: Gpu) -> Installation:
+    """An installation by variables, in which a policy says DRA, of a node with *gpus* whose runtime has no CDI."""
+    info = {"nodeInfo": {"containerRuntimeVersion": "containerd://1.6.0"}}
+    return installation(seen(**nodes(state(*gpus, on="gpu-0"), **info)), **policies(x="allocation: dra\n"))
 
 
 def sliced(mode: str) -> Installation:
@@ -92,5 +98,8 @@ WRONG: list[Wrong] = [
     ("toolkit-version", "not-applicable", "no node tells of NVIDIA's driver", simulated),
     ("toolkit-settings", "not-applicable", "no node tells of NVIDIA's driver", simulated),
     ("cdi", "not-applicable", "handover: [envvar] does without it", installation),
-    ("cdi", "failure", "has no CDI", lambda: on_runtime("containerd://1.6.0", **policies(x="allocation: dra\n"))),
+    ("cdi", "failure", "gpu-0: containerd 1.6.0 has no CDI", lambda: by_dra(gpu(allocation="dra"))),
+    ("cdi", "not-applicable", "no node allocates by DRA, and handover: [envvar] does", lambda: by_dra(gpu())),
+    ("cdi", "unknown", "1.6.0 has no CDI, and nobody knows whether", lambda: by_dra(gpu(allocation=""))),
+    ("cdi", "unknown", "1.6.0 has no CDI, and nobody knows whether", by_dra),
 ]
