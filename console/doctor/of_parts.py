@@ -4,7 +4,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_nodes import no_nodes
-from console.doctor.parts import COMPONENTS, component_of, is_ready, no_parts, parts, trouble
+from console.doctor.parts import COMPONENTS, component_of, is_ready, no_parts, parts, statuses, trouble
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, warn
 from console.objects import Pod
 from console.seen import ALL_NODES, ON_NODES, OUR_PODS, STATES
@@ -40,7 +40,7 @@ def _needing(on: Installation, having: set[str], *, has_mps: bool) -> dict[str, 
 
 def _is_failing(pod: Pod) -> bool:
     """Whether it does not just take its time."""
-    waiting = (one.state.waiting for one in pod.status.container_statuses)
+    waiting = (one.state.waiting for one in statuses(pod))
     return any(one is not None and one.reason not in _STARTING for one in waiting)
 
 

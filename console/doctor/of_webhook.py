@@ -11,8 +11,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.parts import COMPONENTS, is_ready, no_parts, parts, trouble
-from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
+from console.doctor.parts import COMPONENTS, is_ready, no_parts, parts, statuses, trouble
+from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import OUR_PODS
 from console.words import moment
 from policies.contract import WEBHOOK_NAMES
@@ -25,6 +25,7 @@ _OUR_POLICY: Final = f"ValidatingAdmissionPolicy '{CREATED_POLICY}'"  # denies w
 _AFTER_ALL_WEBHOOKS: Final = ("violates PodSecurity", "exceeded quota", "failed quota", "ValidatingAdmissionPolicy '")
 _IS_IT_EXEMPT: Final = "is the namespace exempt, or in mode: warn? Try another one, by -n"
 _NOT_FOUND: Final = 404  # of HTTP
+_CERT_MANAGER: Final = "cert-manager.io/inject-ca-from"  # the annotation of manifests/overlays/cert-manager
 _SOON: Final = timedelta(days=7)
 _PAGE: Final = "troubleshooting.md"
 
@@ -33,7 +34,7 @@ def images(on: Installation) -> Verdict:
     """See that nodes have the image."""
     found = []
     for pod in parts(on.seen, *COMPONENTS):
-        for status in pod.status.container_statuses:
+        for status in statuses(pod):
             waiting = status.state.waiting
             if waiting is not None and waiting.reason in _IMAGE_REASONS:
                 found.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
@@ -122,9 +123,11 @@ def renewal(on: Installation) -> Verdict:
         return missing
     pods = parts(on.seen, "certs")
     if not pods:
-        return warn(
-            "no pod of gpu-share-certs runs", hint="with cert-manager that is as it should be: see its Certificates"
-        )
+        if missing := not_seen(on, "webhook"):  # which says where cert-manager does
+            return missing
+        if on.webhook and _CERT_MANAGER in on.webhook.metadata.annotations:
+            return not_applicable("cert-manager does it: kubectl -n gpu-share describe certificates")
+        return warn("no pod of gpu-share-certs runs", hint=f"unless something else renews them, {APPLY}")
     found = [f"{one.metadata.name}: {trouble(one)}" for one in pods if not is_ready(one)]
     hint = "kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous"
     return fail(*found, hint=hint) if len(found) == len(pods) else warn(*found, hint=hint)

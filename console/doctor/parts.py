@@ -3,7 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.objects import Pod
+from console.objects import ContainerStatus, Pod
 from console.seen import COMPONENT_LABEL, ON_NODES, Seen
 
 COMPONENTS: Final = ("webhook", "certs", *ON_NODES)
@@ -33,10 +33,21 @@ def is_ready(pod: Pod) -> bool:
     return status.phase == "Running" and bool(ready) and all(ready)
 
 
+def statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
+    """Say how its containers are, those first that the others wait for; what is done is left out of these."""
+    first = [one for one in pod.status.init_container_statuses if not _is_done(one)]
+    return (*first, *pod.status.container_statuses)
+
+
 def trouble(pod: Pod) -> str:
     """Say why it does not serve, as far as Kubernetes does."""
-    for status in pod.status.container_statuses:
+    for status in statuses(pod):
         for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
             if held is not None:
                 return ": ".join(filter(None, (held.reason, held.message)))
     return str(pod.status.phase)
+
+
+def _is_done(one: ContainerStatus) -> bool:
+    ended = one.state.terminated
+    return ended is not None and ended.reason == "Completed"

@@ -1,5 +1,7 @@
 """Installations in which pods of gpu-share do not run on the nodes, or not all by the same image."""
 
+from typing import Any
+
 from console.doctor.installation import Installation
 from console.objects import Pod
 from console.seen import ON_NODES
@@ -29,6 +31,8 @@ def left_over(component: str) -> list[Object]:
     return [ended, gone]
 
 
+BEHIND: dict[str, Any] = {"phase": "Pending", "containerStatuses": waiting("PodInitializing")}
+DONE: list[Object] = [{"name": "first", "ready": True, "state": {"terminated": {"reason": "Completed"}}}]
 WRONG: list[Wrong] = [
     (
         "parts-run",
@@ -59,6 +63,24 @@ WRONG: list[Wrong] = [
         "warning",
         "gpu-0 has no pod of gpu-share-plugin",
         lambda: run(*(part("gpu-0", one) for one in PARTS if one not in ON_NODES)),
+    ),
+    (
+        "parts-run",
+        "failure",
+        "gpu-share-plugin-gpu-0 on gpu-0 is not ready: ImagePullBackOff: no such image",
+        lambda: parts("plugin", initContainerStatuses=waiting("ImagePullBackOff"), **BEHIND),
+    ),
+    (
+        "parts-run",
+        "failure",
+        "gpu-share-plugin-gpu-0 on gpu-0 is not ready: ImagePullBackOff: no such image",
+        lambda: parts("plugin", initContainerStatuses=DONE, containerStatuses=waiting("ImagePullBackOff")),
+    ),
+    (
+        "images",
+        "failure",
+        "gpu-share-plugin-gpu-0: ImagePullBackOff: no such image",
+        lambda: parts("plugin", initContainerStatuses=waiting("ImagePullBackOff"), **BEHIND),
     ),
     ("parts-same", "warning", "gpu-share-mps-gpu-0 run gpu-share:0.1.0", upgraded),
     (

@@ -5,10 +5,28 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from certs.issuer import CA_LIFETIME, new_ca
+from console.doctor.admission import WebhookConfiguration
 from console.doctor.installation import Attempt, Installation
-from console.words import Shown
-from tests.console.installations import Wrong, ca, installation, of_invalid_version, parts, waiting, webhook
+from console.objects import Metadata, Pod
+from console.seen import Unseen
+from console.words import Shown, as_shown
+from tests.console.installations import (
+    PARTS,
+    Wrong,
+    ca,
+    installation,
+    of_invalid_version,
+    parsed,
+    parts,
+    seen,
+    waiting,
+    webhook,
+)
+from tests.console.objects import part
+from tests.manifests.render import MANIFESTS, render
 
 EXPIRED = "ready\nthe certificate that is served expired at 2026-11-21 06:12 UTC"
 
@@ -23,6 +41,19 @@ def trusting(*bundle: bytes, **changes: Any) -> Installation:
     return installation(webhook=webhook(clientConfig={"caBundle": bundled}), **changes)
 
 
+def by_cert_manager() -> WebhookConfiguration:
+    """The webhook configuration of the overlay for cert-manager."""
+    objects = render(MANIFESTS / "overlays" / "cert-manager")
+    (made,) = (one for one in objects if one["kind"] == "MutatingWebhookConfiguration")
+    return msgspec.structs.replace(webhook(), metadata=msgspec.convert(made["metadata"], Metadata, dec_hook=as_shown))
+
+
+def without_certs(configuration: WebhookConfiguration | None, **more: Any) -> Installation:
+    """One without gpu-share-certs."""
+    there = tuple(parsed(part("gpu-0", one), Pod) for one in PARTS if one != "certs")
+    return installation(seen(parts=there), webhook=configuration, **more)
+
+
 def issued(*, days: float, beside: float) -> Installation:
     """One whose certificate is of a CA that ends in so many *days*, and which trusts another CA *beside* it."""
     issuer = new_ca(now=datetime.now(UTC) - CA_LIFETIME + timedelta(days=days))
@@ -30,6 +61,7 @@ def issued(*, days: float, beside: float) -> Installation:
     return trusting(issuer.pair.certificate_pem, ca(beside), serving_certificate=served)
 
 
+HIDDEN = Unseen(what="webhook", why="it is forbidden", right="get mutatingwebhookconfigurations")
 OF_OURS = ("ValidatingAdmissionPolicy 'gpu-share' with binding 'gpu-share' denied request: no grant",)
 OF_OTHERS = (
     'admission webhook "connaisseur-svc.connaisseur.svc" denied the request: Unable to find signed digest',
@@ -85,4 +117,6 @@ WRONG: list[Wrong] = [
         "CrashLoopBackOff",
         lambda: parts("certs", containerStatuses=waiting("CrashLoopBackOff")),
     ),
+    ("renewal", "not-applicable", "cert-manager does it", lambda: without_certs(by_cert_manager())),
+    ("renewal", "unknown", "forbidden", lambda: without_certs(None, unseen={"webhook": HIDDEN})),
 ]
