@@ -159,6 +159,8 @@ class ApiServer:
                 limit = max(limit // _LESS, 1)
                 continue
             page = decoded(Page[kind], content)  # type: ignore[valid-type] # a value
+            if not page.is_list:
+                raise UnseenError(f"no list at {path}: is {self.address} the API server?")
             yield from page.items or ()
             if not page.metadata.next:
                 return

@@ -57,8 +57,14 @@ class Page(_Part, Generic[T], frozen=True, kw_only=True):
 
         next: Annotated[str, msgspec.Meta(max_length=4096)] = msgspec.field(default="", name="continue")
 
+    kind: str = ""
     metadata: Continue = Continue()
-    items: tuple[T, ...] | None = ()
+    items: tuple[T, ...] | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is one: what is none has no items either, and is not empty for that."""
+        return self.items is not msgspec.UNSET or self.kind.endswith("List")
 
 
 class Condition(_Part, frozen=True, kw_only=True):

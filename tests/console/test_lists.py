@@ -1,5 +1,6 @@
 """Lists of objects as tenants can make them: with null in place of lists that are empty, and very large."""
 
+import json
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +37,23 @@ def test_a_pod_with_null_in_place_of_what_it_does_not_have_is_seen_as_any_other(
     one["spec"].update(given)
     seen = look(connected(cluster(state(gpu()), pods=(one, other))))
     assert (seen.unseen, [found.name for found in seen.pods]) == ((), ["one", "other"])
+
+
+@pytest.mark.parametrize("answer", [{}, {"kind": "Status", "metadata": {}}])
+def test_what_is_no_list_is_not_one_of_nothing(connected: Connected, answer: dict[str, object]) -> None:
+    known = cluster(state(gpu()))
+    known.raw["/api/v1/pods"] = (200, json.dumps(answer).encode())
+    (unseen,) = look(connected(known)).unseen
+    assert (unseen.what, unseen.why[:24]) == ("pods with a share", "no list at /api/v1/pods:")
+
+
+@pytest.mark.parametrize(
+    "answer", [{"items": None}, {"items": []}, {"kind": "PodList"}, {"kind": "List", "items": None}]
+)
+def test_a_list_of_nothing_is_one(connected: Connected, answer: dict[str, object]) -> None:
+    known = cluster(state(gpu()))
+    known.raw["/api/v1/pods"] = (200, json.dumps(answer).encode())
+    assert look(connected(known)).unseen == ()
 
 
 def large(name: str, mebibytes: int) -> dict[str, Any]:
