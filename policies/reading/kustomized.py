@@ -6,6 +6,7 @@ import msgspec
 
 from policies.errors import Problem, quoted
 from policies.reading.document import DocumentError, Node, read
+from policies.reading.told import MOST_OF_A_FILE, first_of
 
 _FIELD = "configMapGenerator.files"
 _ELSEWHERE = ("http://", "https://")  # kustomize fetches such a file
@@ -20,7 +21,15 @@ class Kustomization(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed_otherwise(kustomization: Kustomization, files: Sequence[str]) -> Iterator[Problem]:
-    """Yield which of the *files* kustomize does not put into a ConfigMap, and which it is told to and are not there."""
+    """
+    Yield which of the *files* kustomize does not put into a ConfigMap, and which it is told to and are not there.
+
+    Of many of them some, and that there are more.
+    """
+    yield from first_of(_listed_otherwise(kustomization, files), MOST_OF_A_FILE)
+
+
+def _listed_otherwise(kustomization: Kustomization, files: Sequence[str]) -> Iterator[Problem]:
     try:
         generators = read(kustomization.text).fields.get("configMapGenerator")
     except DocumentError:
@@ -31,8 +40,11 @@ def listed_otherwise(kustomization: Kustomization, files: Sequence[str]) -> Iter
     line = lists[0].key_line if lists else generators.key_line
     entries = [entry for one in lists for entry in one.items]
     listed = [_listed(entry) for entry in entries]
+    keys: dict[str, list[str]] = {}
+    for path, key in listed:
+        keys.setdefault(path, []).append(key)
     for file in files:
-        names = [key for path, key in listed if path == file]
+        names = keys.get(file, [])
         if not names:
             message = f"{file} is not listed, so no cluster gets it: add the line `- {file}`"
             yield Problem(kustomization.name, line, _FIELD, message)

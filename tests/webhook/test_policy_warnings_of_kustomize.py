@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from policies.reading.told import MOST_OF_A_FILE
 from tests.webhook.commands import run
 from tests.webhook.test_policy_warnings import warnings
 
@@ -90,3 +91,11 @@ def test_a_file_that_kustomize_finds_or_fetches_is_not_missed(tmp_path: Path, en
     (tmp_path / "more" / "there.txt").write_text("")
     files = {"_default.yaml": "", "team.yaml": "", "Kustomization": f"{LISTED}  - {entry}\n"}
     assert warnings(tmp_path, **files) == []
+
+
+def test_of_very_many_that_are_not_there_some_are_told(tmp_path: Path) -> None:
+    entries = "".join(f"  - gone-{number}.yaml\n" for number in range(40_000))
+    told = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "", "Kustomization": LISTED + entries})
+    assert len(told) == MOST_OF_A_FILE + 1
+    assert "there is no file" in told[-2]
+    assert told[-1].endswith(": warning: at least one more problem is not listed: correct the others first")
