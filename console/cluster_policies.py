@@ -19,6 +19,7 @@ from policies.errors import PolicyError, Problem
 from policies.policy import Policy
 from policies.policy_set import PolicySet
 from policies.policy_volume import ConfigMapSource, VolumeError, files_of, named
+from policies.reading.directory import write_volume
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
 from program.structs import decoder
@@ -156,8 +157,7 @@ def in_force(files: Mapping[str, bytes], places: Mapping[str, str] | None = None
 
 def _read(files: Mapping[str, bytes], places: Mapping[str, str]) -> Read:
     with tempfile.TemporaryDirectory() as directory:
-        for name, content in files.items():
-            (Path(directory) / Path(name).name).write_bytes(content)
+        write_volume(Path(directory), files)
         try:
             store = PolicyStore(Path(directory))
         except PolicyError as error:

@@ -32,9 +32,9 @@ def check(*, directory: Path) -> None:
     """
     from policies.errors import PolicyError
     from policies.reading.directory import kustomization, policy_files, unread_files
-    from policies.reading.layers import problem_of_name
     from policies.reading.oversights import oversights
     from policies.reading.store import load
+    from policies.reading.unread import left_unread
 
     if not directory.is_dir():
         end(f"{directory}: no such directory: name the one that holds the policy files", UNUSABLE)
@@ -42,8 +42,9 @@ def check(*, directory: Path) -> None:
         made = load(directory)
     except PolicyError as error:
         _end_with(error, FAILED)
-    unread = filter(None, map(problem_of_name, unread_files(directory)))
-    for oversight in (*oversights(made, policy_files(directory), kustomization(directory)), *unread):
+    files = policy_files(directory)
+    unread = left_unread(files, unread_files(directory))
+    for oversight in (*oversights(made, files, kustomization(directory)), *unread):
         found = oversight.below(str(directory))
         click.echo(f"{found.place}: warning: {found.told}", err=True)
     count = len(made.namespaces)

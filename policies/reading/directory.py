@@ -76,6 +76,20 @@ def _status(entry: "os.DirEntry[str]") -> os.stat_result:
         return entry.stat(follow_symlinks=False)
 
 
+def write_volume(directory: Path, files: Mapping[str, bytes]) -> None:
+    """
+    Write *files* into an empty *directory* as a ConfigMap's volume has them, so that they are read as from one.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
+    state = directory / "..files"
+    state.mkdir()
+    for name, content in files.items():
+        (state / Path(name).name).write_bytes(content)
+    (directory / _LINK).symlink_to(state.name)
+
+
 def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -132,13 +146,19 @@ def _read_each(snapshot: Path, names: list[str], known: Mapping[str, PolicyFile]
     same: dict[bytes, Layer] = {}  # of good files by content: many are made from one template
     files, left = {}, MOST_TOLD
     for name in names:
-        files[name] = _read_file(snapshot / name, known.get(name), same, most=max(1, min(MOST_OF_A_FILE, left)))
-        left -= len(files[name].problems)
+        file = _read_file(snapshot / name, known.get(name), same, most=max(1, min(MOST_OF_A_FILE, left)))
+        if file is not None:
+            files[name] = file
+            left -= len(file.problems)
     return files
 
 
-def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer], *, most: int) -> PolicyFile:
-    """Read one file, and parse it unless its content is *known*, or the *same* as another namespace's; never raises."""
+def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer], *, most: int) -> PolicyFile | None:
+    """
+    Read one file, and parse it unless its content is *known*, or the *same* as another namespace's; never raises.
+
+    None for kustomize's, which could not be told from a policy when the names were listed if it could not be read then.
+    """
     name, is_policy = path.name, path.name != CLUSTER_FILE
     if problem := problem_of_name(name):
         return broken_file(msgspec.structs.replace(problem, file=quoted(name, 255)[1:-1]))
@@ -147,6 +167,8 @@ def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer], *
     except OSError as error:
         problem = Problem(name, 0, "", f"cannot be read: {error.strerror}")
         return broken_file(problem, may_pass=error.errno not in _LASTING)
+    if name in _KUSTOMIZATIONS and _is_of_kustomize(content):
+        return None
     if known is not None and known.content == content:
         return known
     if is_policy and (layer := same.get(content)):
@@ -211,7 +233,10 @@ def _has_file(directory: Path, path: str) -> bool:
 def _is_kustomization(path: Path) -> bool:
     """Whether the file is kustomize's: one of this name that says nothing of kustomize is a namespace's policy."""
     try:
-        text = read_file(path, most_bytes=LARGEST_BYTES)
+        return _is_of_kustomize(read_file(path, most_bytes=LARGEST_BYTES))
     except OSError:
         return False
-    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None
+
+
+def _is_of_kustomize(content: bytes) -> bool:
+    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", content, re.MULTILINE) is not None

@@ -69,8 +69,17 @@ def test_the_config_map_that_is_told_is_the_one_of_the_file_that_counts(shown: S
     assert told.startswith(f"ConfigMap gpu-share/team-policies/{name}")
 
 
-def test_too_many_files_are_told_by_the_config_maps_that_have_them(shown: Shown) -> None:
-    on = with_third(installed(), {f"n{number}.yaml": "" for number in range(MOST_FILES)})
+def test_a_key_without_the_ending_of_a_policy_file_is_told_as_the_webhook_tells_of_it(shown: Shown) -> None:
+    (told,) = validity(shown, with_third(installed(), {"team-new": "mode: warn\n", "README": ""}))["found"]
+    assert told == (
+        "ConfigMap gpu-share/team-policies/team-new: expected _cluster.yaml, _default.yaml or <namespace>.yaml: "
+        "rename or remove the file"
+    )
+
+
+@pytest.mark.parametrize("ending", [".yaml", ""])
+def test_too_many_files_are_told_by_the_config_maps_that_have_them(shown: Shown, ending: str) -> None:
+    on = with_third(installed(), {f"n{number}{ending}": "" for number in range(MOST_FILES)})
     (told,) = validity(shown, on)["found"]
     places = " and ".join(f"ConfigMap gpu-share/{name}" for name in (*SHIPPED, "team-policies"))
     assert told.startswith(f"{places}: expected at most {MOST_FILES} policy files, got ")

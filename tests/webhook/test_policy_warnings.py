@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from policies.reading.directory import MOST_FILES
+from policies.reading.told import MOST_TOLD
 from tests.webhook.commands import run
 
 
@@ -202,3 +204,10 @@ def test_mig_instances_that_no_share_below_one_can_be_of_are_named_with_their_li
 )
 def test_a_maximum_of_several_gpus_can_be_had_otherwise(tmp_path: Path, more: str) -> None:
     assert warnings(tmp_path, **{"_default.yaml": more}) == []
+
+
+def test_more_files_without_an_ending_than_a_config_map_may_have_are_told_and_not_each(tmp_path: Path) -> None:
+    first, *rest = warnings(tmp_path, **{f"n{number}": "" for number in range(MOST_FILES)}, **{"_default.yaml": ""})
+    assert first.startswith(f": warning: no webhook starts by a ConfigMap of all {MOST_FILES + 1} files")
+    assert len(rest) == MOST_TOLD + 1
+    assert rest[-1].endswith(": warning: at least one more problem is not listed: correct the others first")

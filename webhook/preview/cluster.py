@@ -19,6 +19,7 @@ from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
 from policies.policy_volume import SHIPPED, ConfigMapSource, ConfigMapVolume, VolumeError, files_of, named, sources_of
+from policies.reading.directory import write_volume
 from policies.reading.layers import is_namespace
 from policies.reading.store import PolicyStore
 from webhook.preview.pod_security import Said, said_by_namespaces
@@ -79,10 +80,11 @@ class Cluster(msgspec.Struct, frozen=True):
         notes = [] if listed is not None else [_UNLISTED]
         notes += [] if data else [f"no policy file is in {named(sources)}: the built-in defaults decide"]
         try:
-            return Found(source, _read(data, places, named(sources)), tuple(notes))
+            policies, troubles = _read(data, places, named(sources))
         except OSError as error:
             reason = error.strerror or "no temporary directory can be written to"
             raise ClusterError(f"policies are read from files: {reason}: name a directory by TMPDIR") from None
+        return Found(source, policies, (*notes, *troubles))
 
     def namespace(self) -> str:
         """Say in which namespace kubectl makes a pod that names none."""
@@ -183,15 +185,24 @@ def _said(stderr: str) -> str:
     return "\n".join(line for line in lines if not _LOG_LINE.match(line)) or stderr
 
 
-def _read(files: Mapping[str, bytes], places: Mapping[str, str], source: str) -> PolicySet:
-    """Read policy files as a webhook does; *places* are where messages say that each is, in *source*."""
+def _read(files: Mapping[str, bytes], places: Mapping[str, str], source: str) -> tuple[PolicySet, list[str]]:
+    """
+    Read policy files as a webhook does, and what is wrong with those that concern one namespace, a sentence each.
+
+    *places* are where sentences say that each file is, in *source*.
+    """
     with tempfile.TemporaryDirectory() as directory:
-        for name, content in files.items():
-            (Path(directory) / Path(name).name).write_bytes(content)
-        try:
-            return PolicyStore(Path(directory)).current
-        except PolicyError as error:
-            told = str(error)
-            for name in sorted(places, key=len, reverse=True):
+        longest_first = sorted(places, key=len, reverse=True)
+
+        def placed(problem: object) -> str:
+            told = str(problem)
+            for name in longest_first:  # one can begin like another
                 told = told.replace(f"{directory}/{name}", places[name])
-            raise ClusterError(told.replace(directory, source)) from None
+            return told.replace(directory, source)
+
+        write_volume(Path(directory), files)
+        try:
+            store = PolicyStore(Path(directory))
+        except PolicyError as error:
+            raise ClusterError(placed(error)) from None
+        return store.current, [placed(one) for one in store.troubles]

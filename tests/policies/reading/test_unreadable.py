@@ -10,7 +10,7 @@ import pytest
 from policies.errors import PolicyError
 from policies.reading.store import ClusterFile, PolicyStore
 from program.files import read_file
-from tests.policies.reading.volume import maximum, swap
+from tests.policies.reading.volume import maximum, swap, write
 
 Fail = Callable[[str, int], list[str]]
 PASSING = (errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.EIO)
@@ -98,3 +98,35 @@ def test_one_that_cannot_be_read_as_it_is_waits_for_a_change(tmp_path: Path, fai
         assert store.refresh() is False
     assert read == ["team.yaml"]
     assert maximum(store.current) == "0.5"
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("number", PASSING)
+def test_the_file_of_kustomize_that_could_not_be_read_for_a_moment_is_nobodys_policy(
+    tmp_path: Path, fail: Fail, number: int, *, starts: bool
+) -> None:
+    write(tmp_path, _default="", kustomization="configMapGenerator:\n- name: gpu-share-policies\n")
+    store = PolicyStore(tmp_path)
+    fail("kustomization.yaml", number)
+    if starts:
+        store = PolicyStore(tmp_path)
+    else:
+        write(tmp_path, _default="mode: warn")
+    store.refresh()
+    assert (store.troubles, store.current.of("kustomization")) == ((), store.current.default)
+
+
+def test_one_that_can_be_read_at_no_look_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, _default="", kustomization="configMapGenerator:\n- name: gpu-share-policies\n")
+
+    def failing(path: Path, *, most_bytes: int) -> bytes:
+        if path.name == "kustomization.yaml":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return read_file(path, most_bytes=most_bytes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("policies.reading.directory.read_file", failing)
+        store = PolicyStore(tmp_path)
+        assert [one.problem.message for one in store.troubles] == [f"cannot be read: {os.strerror(errno.EMFILE)}"]
+    store.refresh()
+    assert (store.troubles, store.current.of("kustomization")) == ((), store.current.default)

@@ -1,12 +1,16 @@
 """`preview --cluster` reads the webhook's volume as the kubelet fills it, whatever ConfigMaps it is made of."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from policies.reading.directory import MOST_FILES
+from policies.reading.store import PolicyStore
 from tests.webhook.commands import POD, preview
 from tests.webhook.preview.test_preview_cluster_file import CLUSTER, POLICIES, shipped_deployment
+from tests.webhook.volume import Volume
 
 Answering = Callable[[dict[str, object]], None]
 EMPTY = {"kind": "ConfigMap", "metadata": {"name": "team-policies"}}
@@ -86,3 +90,26 @@ def test_the_volume_may_be_a_single_config_map(answering: Answering) -> None:
 def test_of_anything_else_nothing_is_judged(answering: Answering, volume: dict[str, Any]) -> None:
     answering({**with_third(), "deployment": deployment(volume)})
     assert "has no volume policies that is made of ConfigMaps alone" in preview(POD, "--cluster", code=2).stderr
+
+
+def test_what_is_wrong_in_the_volume_is_told_as_the_webhook_tells_of_it(answering: Answering, tmp_path: Path) -> None:
+    data = {**POLICIES["data"], "team": "enabled: false", "other.yaml": "mode: x\n", "other.yaml.txt": "", "README": ""}
+    answering({"gpu-share-policies": {"data": data}, "gpu-share-cluster": CLUSTER})
+    volume = Volume(tmp_path / "volume", {name: text.encode() for name, text in {**data, **CLUSTER["data"]}.items()})
+    told = [
+        str(one).replace(str(volume.directory), "ConfigMap gpu-share/gpu-share-policies")
+        for one in PolicyStore(volume.directory).troubles
+    ]
+    assert len(told) == 2
+    assert preview(POD, "--cluster", code=1).stderr.splitlines() == [f"gpu-share: warning: {one}" for one in told]
+
+
+@pytest.mark.parametrize("ending", [".yaml", ""])
+def test_more_keys_than_a_webhook_starts_with_are_told(answering: Answering, ending: str) -> None:
+    keys = {f"n{number}{ending}": "" for number in range(MOST_FILES)}
+    answering({"gpu-share-policies": {"data": keys}, "gpu-share-cluster": CLUSTER})
+    told = preview(POD, "--cluster", code=2).stderr
+    assert told == (
+        "gpu-share: --cluster: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster: "
+        f"expected at most {MOST_FILES} policy files, got {MOST_FILES + 1}: remove those that say nothing\n"
+    )
