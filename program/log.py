@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -88,6 +89,12 @@ def write_event(message: str, fields: dict[str, object]) -> None:
     For a line of every request: it costs 4 µs here and 22 µs there.
     """
     _writer.write(_line(time.time(), level="info", message=message, fields=fields))
+
+
+def write_at_once(message: str, fields: dict[str, object]) -> None:
+    """Write a line at level warning without a thread, in a process that can have none; waits until it is written."""
+    with suppress(OSError):
+        os.write(_STDERR, _line(time.time(), level="warning", message=message, fields=fields))
 
 
 def _line(seconds: float, *, level: str, message: str, fields: dict[str, object]) -> bytes:

@@ -3,16 +3,12 @@
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
-from math import inf
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
-from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 
 from policies.errors import PolicyError
@@ -24,16 +20,15 @@ from program.log import JsonHandler, lines_lost, start_logging
 from webhook import settings as limits
 from webhook.app import Application
 from webhook.counters import Pages
-from webhook.listener import begin_nothing_more, listen, most_connections
+from webhook.listener import listen, most_connections
+from webhook.master import Master
 from webhook.metrics import samples
 from webhook.settings import Settings, StartError
 from webhook.tls import CertificateError, ServingCertificate
 from webhook.watch import pause_seconds, watch
-from webhook.worker import Worker, hold_signals
+from webhook.worker import Worker
 
 log = logging.getLogger(__name__)
-
-_MOST_SECONDS: Final = 2.0  # from one look at the workers to the next, which is one later
 
 
 def run(settings: Settings) -> NoReturn:
@@ -73,53 +68,6 @@ class GunicornLog(Logger):  # type: ignore[misc] # gunicorn is published without
         """Put our handler in the place of gunicorn's."""
         super().setup(cfg)
         self.error_log.handlers = [JsonHandler()]
-
-
-class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without types
-    """The process that starts workers; each begins with the policies and the certificate that this one has."""
-
-    def __init__(self, app: "Server", *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._looked = inf
-        super().__init__(app)
-
-    def murder_workers(self) -> None:
-        """End the workers that hang. They hardly ran either while this process stood still, so that does not count."""
-        now = self._clock()
-        stood_still = now - self._looked - _MOST_SECONDS
-        self._looked = now
-        if stood_still > 0:
-            for worker in self.WORKERS.values():
-                heard = min(worker.tmp.last_update() + stood_still, now)
-                os.utime(worker.tmp.fileno(), (heard, heard))
-        super().murder_workers()
-
-    def manage_workers(self) -> None:
-        """Look for new files, about once a second, so that a later worker knows which were the last good ones."""
-        self.app.refresh()
-        super().manage_workers()
-
-    def spawn_worker(self) -> int:
-        """Fork a worker; a signal that reaches it before it can hear it is kept, and ends it then."""
-        page = self.app.pages.free(alive={*self.WORKERS})
-        self.app.application.page = page
-        before = hold_signals()
-        try:
-            pid = int(super().spawn_worker())  # from which the worker does not return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self.app.pages.give(page, pid)
-        return pid
-
-    def handle_usr2(self) -> None:
-        """Start no second master beside this one, as gunicorn does for its own way to upgrade."""
-        log.warning("SIGUSR2 ignored", extra={"reason": "another version is started as another process"})
-
-    def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002 - the signature is gunicorn's
-        """End the workers, after no connection begins any more that one of them would have to accept."""
-        for listener in self.LISTENERS:
-            begin_nothing_more(listener.sock)
-        super().stop(graceful)
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published without types
@@ -209,7 +157,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "shutdown_seconds": limits.SHUTDOWN_SECONDS,
         }
 
-    def _begin_watching(self, _worker: Any) -> None:
+    def _begin_watching(self, worker: Worker) -> None:
         if self._scraped is not None:
             self._scraped.socket.close()  # the master answers
         page = self.application.page
@@ -218,6 +166,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             self._store,
             self.certificate,
             tell=lambda: page.tell(certificate_expires=self.certificate.validity.ends, lines_lost=lines_lost()),
+            pause=worker.pause,
         )
 
     def _metrics(self) -> Answer:

@@ -4,10 +4,12 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Thread
 
 from policies.reading.store import PolicyStore
 from policies.reading.troubles import TroubleLog
+from program.log import write_at_once
 from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
@@ -33,11 +35,22 @@ def _nothing() -> None:
     """Tell nobody."""
 
 
-def watch(store: PolicyStore, certificate: ServingCertificate, tell: Callable[[], None] = _nothing) -> None:
+def _a_second() -> None:
+    time.sleep(1)
+
+
+def watch(
+    store: PolicyStore,
+    certificate: ServingCertificate,
+    tell: Callable[[], None] = _nothing,
+    *,
+    pause: Callable[[], None] = _a_second,
+) -> None:
     """
     Look for new files now, and from now on in the background for as long as the process lives; *tell* after each look.
 
-    Now, because a worker that takes the place of another one has what was there when the master started.
+    Now, because a worker that takes the place of another one has what was there when the master started. As long as no
+    thread can be had for it, this waits, with a *pause* before it tries again: nobody serves by files that may be old.
     """
     troubles = TroubleLog(log)
     look(store, certificate, troubles)
@@ -45,7 +58,22 @@ def watch(store: PolicyStore, certificate: ServingCertificate, tell: Callable[[]
     # Not in the thread that serves: to parse a thousand files takes 200 ms, in which others want answers. Of the
     # interpreter it keeps half a millisecond at a time, where 5 are usual.
     sys.setswitchinterval(0.0005)
-    Thread(target=_keep_looking, args=(store, certificate, troubles, tell), name="watch", daemon=True).start()
+    keep_looking = partial(_keep_looking, store, certificate, troubles, tell)
+    if _begins(keep_looking):
+        return
+    # The log's thread cannot be had either.
+    write_at_once("worker waits", {"reason": "no thread can be started: tried again every second"})
+    pause()
+    while not _begins(keep_looking):
+        pause()
+
+
+def _begins(keep_looking: Callable[[], None]) -> bool:
+    try:
+        Thread(target=keep_looking, name="watch", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from typing import Any, Final
 
@@ -38,6 +39,13 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
         while self.alive and self.ppid == os.getppid():
             self._turn(loop)
         self._end(loop)
+
+    def pause(self) -> None:
+        """Wait a second before something is tried again that the start needs; the process ends if it is to end."""
+        if not self.alive or self.ppid != os.getppid():
+            sys.exit(0)
+        self.notify()
+        time.sleep(_NOTIFY_SECONDS)
 
     def _turn(self, loop: EventLoop) -> None:
         loop.turn()

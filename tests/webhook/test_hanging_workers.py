@@ -16,7 +16,8 @@ import pytest
 from gunicorn.workers.workertmp import WorkerTmp
 
 from policies.reading.store import PolicyStore
-from webhook.server import Master, Server
+from webhook.master import Master
+from webhook.server import Server
 from webhook.settings import Settings
 from webhook.tls import ServingCertificate
 
@@ -84,6 +85,12 @@ def test_a_worker_that_was_not_heard_while_the_master_stood_still_is_kept(hangin
     hanging.look(after_seconds=40)
     assert not hanging.is_aborted
     hanging.look(after_seconds=1)
+    assert not hanging.is_aborted
+
+
+def test_so_is_one_before_whose_first_look_the_master_stood_still(hanging: Hanging) -> None:
+    hanging.heard(seconds_ago=40)
+    hanging.look(after_seconds=40)
     assert not hanging.is_aborted
 
 
