@@ -8,7 +8,16 @@ _ALL_HOSTS_OF_IPV4: Final = "0.0.0.0"  # noqa: S104 - who asks for all of both w
 
 
 def family_and_host(host: str) -> tuple[socket.AddressFamily, str]:
-    """Return the address family of *host*, and the host to listen on: of a system without IPv6, `::` is all of IPv4."""
+    """
+    Return the address family of *host*, and the host to listen on: of a system without IPv6, `::` is all of IPv4.
+
+    Raises:
+        OSError: If *host* cannot be a name, for which the socket module raises errors of several other types.
+    """
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
     if host == ALL_HOSTS and not socket.has_dualstack_ipv6():
         host = _ALL_HOSTS_OF_IPV4
     return socket.AF_INET6 if ":" in host else socket.AF_INET, host

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 
-from program.front import UNUSABLE, end, standard_input
+from program.front import UNUSABLE, end, failed, standard_input
 from program.options import FILE, metrics_option, option, policies_option
 
 if TYPE_CHECKING:
@@ -27,8 +27,14 @@ def webhook(
     *, policies: Path, cert: Path, key: Path, bind: str, workers: int, metrics_bind: tuple[str, int] | None
 ) -> None:
     """Serve the mutating admission webhook over TLS."""
+    from webhook.environment import prepare_for_gunicorn
+    from webhook.settings import Settings, StartError
+
+    try:
+        prepare_for_gunicorn()
+    except StartError as error:
+        sys.exit(failed("webhook", error, error.exit_code))
     from webhook.server import run
-    from webhook.settings import Settings
 
     run(Settings(policies=policies, cert=cert, key=key, bind=bind, workers=workers, metrics_bind=metrics_bind))
 

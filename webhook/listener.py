@@ -32,9 +32,9 @@ def listen(settings: Settings) -> socket.socket:
         StartError: If the address is malformed, unknown, not ours or taken.
     """
     host, port = settings.address
-    family, host = family_and_host(host)
-    is_of_both = host == ALL_HOSTS
     try:
+        family, host = family_and_host(host)
+        is_of_both = host == ALL_HOSTS
         made = socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=is_of_both)
     except OSError as error:
         reason = error.strerror or str(error)

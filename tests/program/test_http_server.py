@@ -191,6 +191,15 @@ def test_an_address_that_is_taken_is_logged_and_costs_nothing_else(
     assert f"127.0.0.1:{server.port}: Address already in use" in vars(record)["reason"]
 
 
+@pytest.mark.parametrize("host", ["\u00df..", "a..b", f"{'a' * 70}.x"])
+def test_a_host_that_can_be_no_name_is_logged_and_costs_nothing_else(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert serve_beside((host, 0), ROUTES, what="metrics") is None
+    (record,) = caplog.records
+    assert f"{host}:0: Name or service not known: give another" in vars(record)["reason"]
+
+
 @pytest.mark.parametrize(("has_both", "callers"), [(True, ["127.0.0.1", "[::1]"]), (False, ["127.0.0.1"])])
 def test_all_hosts_are_those_of_both_families_as_far_as_the_system_has_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, has_both: bool, callers: list[str]

@@ -111,7 +111,10 @@ def test_an_address_that_is_none_is_bad_usage(policies: Path, certificates: Path
     assert_one_line(ended.stderr, ["--bind must be HOST:PORT", f'"{bind}"'])
 
 
-@pytest.mark.parametrize(("bind", "reason"), [("", "in use"), ("192.0.2.1:0", "assign"), ("no.invalid:0", "not known")])
+@pytest.mark.parametrize(
+    ("bind", "reason"),
+    [("", "in use"), ("192.0.2.1:0", "assign"), ("no.invalid:0", "not known"), ("ß..:0", "not known")],
+)
 def test_an_address_that_cannot_be_had_is_a_failure(
     server: Server, policies: Path, certificates: Path, bind: str, reason: str
 ) -> None:
@@ -119,3 +122,28 @@ def test_an_address_that_cannot_be_had_is_a_failure(
     ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
     assert ended.returncode == 1
     assert_one_line(ended.stderr, [f"--bind {bind}", reason])
+
+
+def test_what_gunicorn_would_take_from_the_environment_changes_nothing(
+    start: Callable[..., Server], policies: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("FORWARDED_ALLOW_IPS", "GUNICORN_FD", "GUNICORN_PID", "LISTEN_FDS", "LISTEN_PID", "PORT", "SENDFILE")
+    for name in (*names, "GUNICORN_CMD_ARGS", "WEB_CONCURRENCY"):
+        monkeypatch.setenv(name, "abc")
+    started = start(policies, certificates)
+    (line,) = started.lines("serving")
+    assert (line["address"], line["workers"]) == (f"https://127.0.0.1:{started.port}", 1)
+    assert [line for line in started.lines() if line["level"] != "info"] == []
+
+
+def test_a_working_directory_that_is_gone_stops_the_start_with_one_line(
+    tmp_path: Path, policies: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind="127.0.0.1:0")
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, ["the working directory is gone", "start it in another one"])
