@@ -7,14 +7,16 @@ to the daemon's socket and raise the ceiling, or lower it for its neighbours, so
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
 from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_pids
 from plugin.mps.control import Control
+from plugin.mps.restart_policy import INITIALIZING_SECONDS
 from plugin.mps.seen import Fault, not_done
 from plugin.mps.timing import Timing
 from plugin.shares.allocation import Allocation
@@ -22,6 +24,8 @@ from plugin.shares.limits import MPS_SERVER_MIB, ONLY_GPU, memory_mib, thread_pe
 from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
+
+_SETTLED_SECONDS = 2 * INITIALIZING_SECONDS  # after which no server starts any more by a default that was higher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,7 @@ def next_ceiling(before: Fraction, *, allowed: Fraction, held: Fraction | None, 
 class DaemonLimit:
     """One limit of a daemon."""
 
+    most: int  # percent or MiB
     command: str  # that sets it
     question: str  # that it is checked by
     is_kept: Callable[[str], bool]  # by the answer to the question
@@ -72,12 +77,14 @@ def daemon_limits(ceiling: Ceiling, servers: tuple[int, ...]) -> Iterator[Daemon
     for server in (None, *servers):
         kind, pid = ("default_", "") if server is None else ("", f" {server}")
         yield DaemonLimit(
+            most=percent,
             command=f"set_{kind}active_thread_percentage{pid} {percent}",
             question=f"get_{kind}active_thread_percentage{pid}",
             is_kept=lambda answer: percentage(answer) == float(percent),
             server=server,
         )
         yield DaemonLimit(
+            most=mib,
             command=f"set_{kind}device_pinned_mem_limit{pid} {ONLY_GPU} {mib}M",
             question=f"get_{kind}device_pinned_mem_limit{pid} {ONLY_GPU}",
             is_kept=lambda answer: keeps_memory_limit(answer, mib),
@@ -92,13 +99,18 @@ class ClientLimits:
         self._gpu_uuid = gpu_uuid
         self._control = control
         self._timing = timing
-        self._in_force: dict[str, tuple[str, str]] = {}  # by question: the command, and the answer after it
+        self._in_force: dict[str, tuple[str, str]] = {}  # by question: the command, and the answer; last checked last
+        self._most: dict[str, float] = {}  # by question: the highest that may be in force, by all that was said
+        self._fell_seconds = -inf  # when a default did last that a server may have been started by
+        self._turns = 0  # of this daemon; the first is before it has a server
         self._unchecked: set[str] = set()  # questions of which the answer may have changed
         self._check_due_seconds = 0.0
 
     def forget(self) -> None:
-        """Forget what was set: the daemon is a new one."""
+        """Forget what was set: the daemon is a new one, without a server."""
         self._in_force.clear()
+        self._most.clear()
+        self._turns = 0
 
     def doubt(self) -> None:
         """Look at the next call whether all still holds."""
@@ -114,27 +126,56 @@ class ClientLimits:
             Why a client may take more than it should.
         """
         begun_seconds = boot_seconds()
+        self._turns += 1
         wanted = {one.question: one for one in daemon_limits(ceiling, servers)}
-        self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
+        self._keep_known(wanted, begun_seconds)
         if begun_seconds >= self._check_due_seconds:
             self._unchecked = set(self._in_force)
             self._check_due_seconds = begun_seconds + self._timing.limits
-        for limit in wanted.values():
+        for limit in self._in_turn(wanted):
             if boot_seconds() - begun_seconds > at_most_seconds:
                 break
             if (fault := self._fault_of(limit)).why:
                 return fault
-        if all(one.question in self._in_force for one in wanted.values() if one.server is None):
-            return Fault()
-        return Fault("the daemon is slow, and was not told all of its limits yet")
+        if any(map(self._must_fall, wanted.values())):
+            return Fault("the daemon is slow, and was not told all of its limits yet")
+        return Fault()
+
+    def _keep_known(self, wanted: Mapping[str, DaemonLimit], now_seconds: float) -> None:
+        """Keep what is known of the limits that are *wanted*, and take it up that a new server has the defaults."""
+        self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
+        self._most = {question: most for question, most in self._most.items() if question in wanted}
+        defaults_hold = not any(self._must_fall(one) for one in wanted.values() if one.server is None)
+        if defaults_hold and now_seconds - self._fell_seconds > _SETTLED_SECONDS:
+            for one in wanted.values():
+                self._most.setdefault(one.question, one.most)
+
+    def _in_turn(self, wanted: Mapping[str, DaemonLimit]) -> list[DaemonLimit]:
+        """
+        List first what must fall, of servers that there are before those to come; then what may rise.
+
+        What holds is last, so that its check keeps nobody from his limit: of that what was checked longest ago first.
+        """
+        falling = sorted(filter(self._must_fall, wanted.values()), key=lambda one: one.server is None)
+        holding = [wanted[question] for question in self._in_force if self._holds(wanted[question])]
+        return [*falling, *(one for one in wanted.values() if one not in (*falling, *holding)), *holding]
+
+    def _holds(self, limit: DaemonLimit) -> bool:
+        return self._in_force.get(limit.question, ("", ""))[0] == limit.command
+
+    def _must_fall(self, limit: DaemonLimit) -> bool:
+        """Whether a client may take more than this; one who may take less than it is no danger to others."""
+        return self._most.get(limit.question, inf) > limit.most
 
     def _fault_of(self, limit: DaemonLimit) -> Fault:
         try:
             fault = Fault(self._held(limit))
         except ControlError as error:
             fault = not_done("its limits cannot be set", error)
-        # A server can end between two questions, and its limits with it.
-        return fault if fault.why and self._is_there(limit.server) else Fault()
+        if fault.why and not self._is_there(limit.server):  # it ended between two questions, and its limits with it
+            self._most[limit.question] = 0
+            return Fault()
+        return fault
 
     def _is_there(self, server: int | None) -> bool:
         try:
@@ -144,20 +185,33 @@ class ClientLimits:
 
     def _held(self, limit: DaemonLimit) -> str:
         """Set the limit if it is not in force; why it is not kept, or nothing."""
-        in_force, expected = self._in_force.get(limit.question, ("", ""))
-        if in_force == limit.command:
-            if limit.question not in self._unchecked:
+        if self._holds(limit):
+            if limit.question not in self._unchecked or self._is_unchanged(limit):
                 return ""
-            answer = self._control.ask(limit.question)
-            self._unchecked.discard(limit.question)
-            if answer == expected:
-                return ""
-            del self._in_force[limit.question]  # even if it cannot be set just now
-            said = {"question": limit.question, "expected": expected.strip(), "got": excerpt(answer)}
-            _log.warning("an MPS limit was changed: set again", extra={"gpu": self._gpu_uuid, **said})
+            self._most[limit.question] = inf
+        before = self._most.get(limit.question, inf)
+        # Now: where no answer comes, the earlier limit may be in force or this one.
+        self._in_force.pop(limit.question, None)
+        self._most[limit.question] = max(before, limit.most)
         self._control.ask(limit.command)
         answer = self._control.ask(limit.question)
         if not limit.is_kept(answer):
             return f"it does not keep its limits: {limit.question} answers {excerpt(answer)} after {limit.command}"
         self._in_force[limit.question] = (limit.command, answer)
+        self._unchecked.discard(limit.question)
+        self._most[limit.question] = limit.most
+        if limit.server is None and before > limit.most and self._turns > 1:
+            self._fell_seconds = boot_seconds()
         return ""
+
+    def _is_unchanged(self, limit: DaemonLimit) -> bool:
+        """Ask for a limit that was in force, and say whether it still is."""
+        answer = self._control.ask(limit.question)
+        self._unchecked.discard(limit.question)
+        command, expected = self._in_force.pop(limit.question)
+        if answer == expected:
+            self._in_force[limit.question] = (command, expected)
+            return True
+        said = {"question": limit.question, "expected": expected.strip(), "got": excerpt(answer)}
+        _log.warning("an MPS limit was changed: set again", extra={"gpu": self._gpu_uuid, **said})
+        return False
