@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from plugin.mps.callers import GONE, caller, credentials, has_ended, is_clients, name_of
+from plugin.mps.callers import GONE, caller, credentials, has_ended, is_clients, is_ours, name_of
 from plugin.mps.process_sockets import sockets_of
 from plugin.usage.cgroups import ContainerId
 
@@ -48,13 +48,5 @@ def _served_by(pid: int) -> Iterator[tuple[ContainerId | str, int]]:
         if not is_clients(connection) or connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             continue
         by = credentials(connection)[0]
-        if not _is_ours(by):
+        if not is_ours(by):
             yield GONE if has_ended(connection) else caller(by), os.fstat(connection.fileno()).st_ino
-
-
-def _is_ours(pid: int) -> bool:
-    """Whether a process asks the daemon for this one."""
-    with suppress(OSError):
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(status.rpartition(b")")[2].split()[1]) == os.getpid()
-    return False

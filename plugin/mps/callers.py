@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 from plugin.mps.control import SOCKETS
@@ -42,6 +43,14 @@ def has_ended(connection: socket.socket) -> bool:
         return bool(ended.poll(0))
     finally:
         os.close(process)
+
+
+def is_ours(pid: int) -> bool:
+    """Whether a process asks the daemon for this one."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(status.rpartition(b")")[2].split()[1]) == os.getpid()
+    return False
 
 
 def caller(pid: int, proc: Path = Path("/proc")) -> ContainerId | str:

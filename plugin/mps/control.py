@@ -58,6 +58,7 @@ class Control:
         self._led_to: Path | None = None
         self._patience: _Patience | None = None
         self.meanwhile: Callable[[], None] = lambda: None  # done now and then while an answer is waited for
+        self.frees: Callable[[int], bool] = lambda _group: False  # the daemon of waiting for these processes to speak
 
     @contextmanager
     def patient(self, seconds: float, goes_on: Callable[[], bool]) -> Iterator[None]:
@@ -174,12 +175,21 @@ class Control:
             waiting.register(file, select.POLLIN)
             began = time.monotonic()
             while not waiting.poll(_PACE_SECONDS * 1000):
+                if time.monotonic() - began >= self._timeout_seconds:
+                    self._end_silent(process)
                 if not patience.waits(began):
                     return False
                 self.meanwhile()
             return True
         finally:
             os.close(file)
+
+    def _end_silent(self, waited_for: subprocess.Popen[bytes]) -> None:
+        """End those that the daemon itself waits for: they keep it from all others, and leave no command there."""
+        silent = [one for one in (waited_for, *self._unanswered.programs) if self.frees(one.pid)]
+        self._unanswered.kill(silent)
+        if waited_for in silent:
+            raise NotAskedError(f"{self._program}: cannot be run: it connects to the daemon, and says nothing")
 
 
 def planted_link(directory: Path) -> str:

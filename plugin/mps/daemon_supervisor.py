@@ -32,7 +32,7 @@ from plugin.mps.seen import (
     not_done,
     with_fault,
 )
-from plugin.mps.silent_callers import SilentCallers
+from plugin.mps.silent_callers import SilentCallers, free_of
 from plugin.mps.state import StateName, report_of
 from plugin.mps.timing import Timing
 from plugin.mps.unreachable import is_removed, left_alone
@@ -80,6 +80,7 @@ class DaemonSupervisor:
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
         self._daemon.control.meanwhile = self._still_looks
+        self._daemon.control.frees = lambda group: free_of(self._daemon.pids, group)
         self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
         self._in_use = GpusInUse(context.tenancy, context.parts)
         self._callers = SilentCallers(context.container_logs)

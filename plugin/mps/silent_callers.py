@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugin.mps.callers import GONE, caller, credentials, has_ended, is_clients, name_of
+from plugin.mps.callers import GONE, caller, credentials, has_ended, is_clients, is_ours, name_of
 from plugin.mps.patience import Patience
 from plugin.mps.process_sockets import shared
 from plugin.mps.processes import program_of_mps
@@ -96,6 +96,8 @@ class SilentCallers:
             if pid and not ended and (program := program_of_mps(pid)):
                 if program != "control":  # for a server a daemon waits at its own risk
                     return False
+                if is_ours(pid):  # see `free_of`
+                    return True
                 if self._patience_with_commands.spend(str(pid), for_seconds, now_seconds=now_seconds):
                     said = "a command of MPS that somebody has open keeps its daemon from all others"
                     _log.warning(said, extra={"pid": pid, "user": user})
@@ -112,6 +114,26 @@ class SilentCallers:
                     return now_seconds - since_seconds < _NOTICED_SECONDS
                 self._ended = (call.socket, now_seconds)
         return True
+
+
+def free_of(daemon_pids: Iterable[int], group: int) -> bool:
+    """End the connection of one of a *group* of processes that the daemon, these, waits for; whether there is one."""
+    with suppress(OSError):
+        for call in filter(None, map(call_of, daemon_pids)):
+            with _taken(call) as connection:
+                if connection and os.getpgid(credentials(connection)[0]) == group and _has_said_nothing(connection):
+                    connection.shutdown(socket.SHUT_RDWR)
+                    return True
+    return False
+
+
+def _has_said_nothing(connection: socket.socket) -> bool:
+    """Whether nothing is left to read: a daemon that is stopped stands where it waited, whatever was said since."""
+    try:
+        connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def call_of(pid: int) -> Call | None:

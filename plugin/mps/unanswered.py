@@ -43,7 +43,12 @@ class Unanswered:
     @property
     def pids(self) -> frozenset[int]:
         """Name their processes."""
-        return frozenset(one.pid for one in (*self._hanging, *(asker.process for asker in self._askers.values())))
+        return frozenset(one.pid for one in (*self._hanging, *self.programs))
+
+    @property
+    def programs(self) -> tuple[subprocess.Popen[bytes], ...]:
+        """List those that still may have an answer."""
+        return tuple(asker.process for asker in self._askers.values())
 
     def find(self, what: str) -> Asker | None:
         """
@@ -53,7 +58,7 @@ class Unanswered:
             NotAskedError: If one cannot be ended: the next one would hang as well, and so on.
         """
         over = [key for key, one in self._askers.items() if one.process.poll() is not None or not one.may_wait]
-        self.kill(self._askers.pop(key).process for key in over)
+        self.kill(self._askers[key].process for key in over)
         self._hanging = [one for one in self._hanging if one.poll() is None]
         if self._hanging:
             pids = ", ".join(str(one.pid) for one in self._hanging)
@@ -68,7 +73,7 @@ class Unanswered:
         set_now, _, _ = what.rpartition(" ")
         over = [key for key in self._askers if key != what and key.rpartition(" ")[0] == set_now]
         if set_now.startswith(_SETTING):
-            self.kill(self._askers.pop(key).process for key in over)
+            self.kill(self._askers[key].process for key in over)
 
     def add(self, what: str, process: subprocess.Popen[bytes], *, until_seconds: float) -> None:
         """Let a program wait until then."""
@@ -76,8 +81,7 @@ class Unanswered:
 
     def clear(self) -> None:
         """End all: what they ask is of no use any more."""
-        self.kill(one.process for one in self._askers.values())
-        self._askers.clear()
+        self.kill(self.programs)
 
     def kill(self, processes: Iterable[subprocess.Popen[bytes]]) -> None:
         """End programs, with what they have started."""
@@ -91,3 +95,4 @@ class Unanswered:
                 one.wait(_DEAD_WITHIN_SECONDS)
             except subprocess.TimeoutExpired:  # in a driver call that does not return
                 self._hanging.append(one)
+        self._askers = {what: one for what, one in self._askers.items() if one.process not in killed}

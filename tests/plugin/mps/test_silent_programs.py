@@ -1,22 +1,28 @@
 """Which programs a daemon may be waiting for: those of MPS itself, and none that only look like them."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from plugin.gpus.gpu import Gpu
 from plugin.mps.daemon import Daemon
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.seen import Answered, NoAnswer
-from plugin.mps.silent_callers import SilentCallers
-from tests.plugin.mps.conftest import UUID
+from plugin.mps.silent_callers import SilentCallers, call_of, free_of
+from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.isolated import needs_mounts
-from tests.plugin.mps.silent import SILENT, waits
-from tests.plugin.mps.supervised import said
+from tests.plugin.mps.silent import SILENT, connected, waits
+from tests.plugin.mps.standin import StandIn
+from tests.plugin.mps.supervised import is_now, running, said
+from tests.plugin.waiting import wait_until
 
 
 @contextmanager
@@ -34,6 +40,9 @@ def silent_program(directory: Path, pipes: Path, name: str, *before: str) -> Ite
         process.kill()
 
 
+OTHERS = ["/bin/sh", "-c", '"$@" & echo $!; wait', "sh"]  # so that it is no child of ours
+
+
 @pytest.mark.parametrize(("name", "keeps"), [("nvidia-cuda-mps-server", False), ("nvidia-cuda-mps-control", True)])
 def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_no_fault_of_the_daemons(  # noqa: PLR0917
     daemon: Daemon,
@@ -45,15 +54,74 @@ def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_n
     *,
     keeps: bool,
 ) -> None:
-    with silent_program(root, pipes, name) as program:
+    with silent_program(root, pipes, name, *OTHERS) as program:
         waits(daemon)
         for _ in range(2):
             callers.hang_up(daemon.pids)
         assert isinstance(daemon.look(), NoAnswer)
         assert program.poll() is None
+        assert program.stdout is not None
+        pid = int(program.stdout.readline())
         assert (callers.kept_seconds > 1) is keeps
         told = said(caplog, "a command of MPS that somebody has open keeps its daemon from all others")
-        assert [(line["pid"], line["user"]) for line in told] == [(program.pid, os.getuid())] * keeps
+        assert [(line["pid"], line["user"]) for line in told] == [(pid, os.getuid())] * keeps
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_of_ours_is_not_said_to_be_somebodys(
+    daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers, caplog: pytest.LogCaptureFixture
+) -> None:
+    with silent_program(root, pipes, "nvidia-cuda-mps-control"):
+        waits(daemon)
+        callers.hang_up(daemon.pids)
+        assert callers.kept_seconds > 0
+    assert caplog.records == []
+
+
+def test_a_daemon_is_freed_of_a_group_of_processes_that_it_waits_for_and_not_of_one_that_waits_for_it(
+    daemon: Daemon, pipes: Path
+) -> None:
+    ours = os.getpgid(0)
+    assert not free_of(daemon.pids, ours)
+    with closing(connected(pipes)) as speaks:
+        waits(daemon)
+        assert not free_of(daemon.pids, 1)
+        for pid in daemon.pids:
+            os.kill(pid, signal.SIGSTOP)
+            wait_until(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text())  # type: ignore[misc]
+        assert all(map(call_of, daemon.pids))
+        speaks.sendall(b"get_default_active_thread_percentage\n")
+        assert not free_of(daemon.pids, ours)
+        for pid in daemon.pids:
+            os.kill(pid, signal.SIGCONT)
+        assert speaks.recv(100) == b"100.0\n"
+    with closing(connected(pipes)) as silent:
+        waits(daemon)
+        assert free_of(daemon.pids, ours)
+        assert silent.recv(1) == b""
+    assert not free_of([1 << 30], ours)  # it has ended
+
+
+def test_a_program_of_ours_that_connects_and_says_nothing_is_ended_and_keeps_nobody_from_the_daemon(
+    gpu: Gpu, root: Path, context: SupervisorContext, standin: StandIn, pipes: Path
+) -> None:
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(QUICK, answer=0.5, patience=600.0)))
+    hangs = root / "hangs"
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        standin.begins_with(
+            f"import socket, time\nif os.path.exists({str(hangs)!r}):\n"
+            f"    silent = socket.socket(socket.AF_UNIX)\n    silent.connect({str(pipes / UUID / 'control')!r})\n"
+            "    time.sleep(600)"
+        )
+        hangs.touch()
+        is_now(supervisor, "failed", "cannot be run: it connects to the daemon, and says nothing")
+        with closing(connected(pipes)) as client:
+            client.sendall(b"get_default_active_thread_percentage\n")
+            assert client.recv(100) == b"100.0\n"
+        hangs.unlink()
+        is_now(supervisor, "ready")
+    assert len(standin.starts()) == 1
 
 
 def with_pid(pid: int, command: list[str]) -> subprocess.Popen[bytes]:

@@ -110,6 +110,26 @@ def test_what_would_be_set_to_another_value_later_is_ended_before_that_is_set(ro
     asked.control.give_up()
 
 
+def test_one_that_the_daemon_itself_waits_for_is_ended_whoever_waits_for_its_answer(root: Path) -> None:
+    asked = Asked(root, patience_seconds=600.0)
+    asked.has_no_answer("a")
+    (silent,) = asked.control.waiting
+    asked.control.frees = lambda group: group == silent
+    asked.has_no_answer("b")
+    (other,) = asked.control.waiting
+    assert other != silent
+    asked.control.frees = lambda _: True
+    with asked.control.patient(600.0, lambda: True):
+        for what in "bc":  # one that waits already, and one that does not
+            with pytest.raises(NotAskedError, match="cannot be run: it connects to the daemon, and says nothing"):
+                asked.control.ask(what)
+    asked.control.frees = lambda _: False
+    asked.answers("a", "b", "c")
+    with asked.control.patient(60.0, lambda: True):
+        assert [asked.control.ask(what) for what in "abc"] == ["answer\n"] * 3
+    assert asked.control.waiting == frozenset()
+
+
 def test_who_asks_by_other_sockets_waits_for_none_that_asks_by_the_earlier_ones(root: Path) -> None:
     asked = Asked(root, patience_seconds=600.0)
     asked.has_no_answer("a")
