@@ -96,7 +96,6 @@ class Daemon:
     def look(self) -> Seen:
         """See how the daemon and its servers are."""
         trim(self._logs)
-        self.control.lead_to(None)
         with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
             prepare(self._place.pipe_directory, self._gpu_uuid)
         if not self._is_alive():
@@ -104,6 +103,7 @@ class Daemon:
         self.was_moved = self._sockets.find(self.pids)
         if lost := self._sockets.lost():
             return self._unreachable(lost)
+        self.control.lead_to(None)
         serving = self._serving
         seen = self._asked()
         if not self._is_alive():  # one that dies meanwhile answers with nothing, and that means no server

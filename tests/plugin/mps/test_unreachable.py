@@ -11,6 +11,7 @@ import pytest
 
 from plugin.gpus.gpu import Gpu
 from plugin.mps import daemon as daemon_module
+from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.seen import Blocked, Gone, Seen
 from tests.plugin.mps.bench import A, B, Bench, Start
@@ -54,6 +55,18 @@ def test_a_daemon_whose_socket_is_gone_is_ended_while_it_is_held_once_its_server
         os.kill(server, signal.SIGKILL)
         is_now(supervisor, "ready")
     assert len(standin.starts()) == 2
+
+
+def test_a_daemon_whose_socket_is_gone_is_asked_one_question_at_a_time(
+    daemon: Daemon, standin: StandIn, pipes: Path
+) -> None:
+    standin.behave(hang=["get_server_list"])
+    (pipes / UUID / "control").unlink()
+    daemon.look()
+    waiting = daemon.control.waiting
+    assert waiting
+    daemon.look()
+    assert daemon.control.waiting == waiting
 
 
 @needs_mounts
