@@ -31,8 +31,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     modes: dict[str, int]
 
 
-class ModeNotKeptError(Exception):
-    """A driver has agreed to set a compute mode, and it is another one."""
+class ModeError(Exception):
+    """A compute mode that is not as it should be; the sentence says why."""
 
 
 class ComputeModes:
@@ -42,7 +42,8 @@ class ComputeModes:
         self._load_nvml = load_nvml
         self._path = record
         self._boot_id = boot_id
-        self._lock = Lock()
+        self._locks: dict[str, Lock] = {}  # by UUID: NVML can hang for one GPU and answer for others
+        self._recording = Lock()  # taken after one of those, and for the record alone
         self._found: dict[str, int] = {}  # in this run, should the record be lost meanwhile
         self._put_back: set[str] = set()  # those that are recorded as changed, and no longer are
         self._without: set[str] = set()  # those that have no such mode, or do not keep it, as the log says
@@ -50,10 +51,7 @@ class ComputeModes:
 
     def hold(self, gpu_uuids: Collection[str]) -> dict[str, str]:
         """Set EXCLUSIVE_PROCESS where it is not in force; one sentence for each GPU where it cannot be."""
-        with self._lock:
-            if self._ended:
-                return dict.fromkeys(gpu_uuids, "compute modes were restored: gpu-share mps ends")
-            return self._each(gpu_uuids, self._hold_one)
+        return self._each(gpu_uuids, self._hold_one)
 
     def changed(self) -> frozenset[str]:
         """Name the GPUs whose mode is another one than was found, in this run or an earlier one; waits for nobody."""
@@ -61,13 +59,15 @@ class ComputeModes:
 
     def release(self, *, keep: Collection[str]) -> dict[str, str]:
         """Put back what was found on all GPUs but *keep*; one sentence for each GPU where that fails."""
-        with self._lock:
-            changed = {**self._found, **self._recorded()}
-            return self._each([uuid for uuid in changed if uuid not in keep], self._release_one)
+        changed = {**self._found, **self._recorded()}
+        return self._each([uuid for uuid in changed if uuid not in keep], self._release_one)
 
     def end(self, *, keep: Collection[str]) -> dict[str, str]:
         """Put back what was found on all GPUs but *keep*, as `release` does, and change nothing from now on."""
         self._ended = True
+        for lock in [*self._locks.values()]:
+            with lock:  # whose mode is being set is recorded after it
+                pass
         return self.release(keep=keep)
 
     def _each(self, gpu_uuids: Collection[str], act: Callable[[NvmlModes, str], None]) -> dict[str, str]:
@@ -79,14 +79,17 @@ class ComputeModes:
             with initialised(nvml):
                 for uuid in gpu_uuids:
                     try:
-                        act(nvml, uuid)
-                    except (nvml.NVMLError, OSError, ModeNotKeptError) as error:
+                        with self._locks.setdefault(uuid, Lock()):
+                            act(nvml, uuid)
+                    except (nvml.NVMLError, OSError, ModeError) as error:
                         faults[uuid] = _sentence(error)
         except nvml.NVMLError as error:
             faults = dict.fromkeys(gpu_uuids, _sentence(error))
         return faults
 
     def _hold_one(self, nvml: NvmlModes, uuid: str) -> None:
+        if self._ended:
+            raise ModeError("compute modes were restored: gpu-share mps ends")
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         try:
             self._hold_mode(nvml, uuid, handle)
@@ -104,12 +107,13 @@ class ComputeModes:
 
     def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
         found = nvml.nvmlDeviceGetComputeMode(handle)
-        recorded = self._recorded()
-        if uuid not in recorded:
-            recorded[uuid] = self._found.get(uuid, found)
-            self._write(recorded)  # before it changes
-            self._put_back.discard(uuid)
-        self._found[uuid] = recorded[uuid]
+        with self._recording:
+            recorded = self._recorded()
+            if uuid not in recorded:
+                recorded[uuid] = self._found.get(uuid, found)
+                self._write(recorded)  # before it changes
+                self._put_back.discard(uuid)
+            self._found[uuid] = recorded[uuid]
         if found == EXCLUSIVE_PROCESS:
             self._without.discard(uuid)
             return
@@ -119,27 +123,29 @@ class ComputeModes:
         elif names_instance(uuid):
             self._warn_of_none(uuid)
         else:
-            raise ModeNotKeptError
+            raise ModeError("the driver says that it has set EXCLUSIVE_PROCESS, and has not: programs would bypass MPS")
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
-        recorded = self._recorded()
-        found = recorded.pop(uuid, None)
+        found = self._recorded().get(uuid)
         mode = self._found[uuid] if found is None else found
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), mode)
         self._found.pop(uuid, None)
-        if found is None:
-            return
         try:
-            self._write(recorded)
+            self._strike(uuid)
         except OSError as error:
             self._put_back.add(uuid)
             _log.warning("a compute mode was put back, and cannot be recorded so", extra={"reason": str(error)})
 
     def _forget(self, uuid: str) -> None:
         """Take back that the mode of an instance would have to be restored: it was never changed."""
-        recorded = self._recorded()
-        if self._found.pop(uuid, None) is not None and recorded.pop(uuid, None) is not None:
-            self._write(recorded)
+        if self._found.pop(uuid, None) is not None:
+            self._strike(uuid)
+
+    def _strike(self, uuid: str) -> None:
+        with self._recording:
+            recorded = self._recorded()
+            if recorded.pop(uuid, None) is not None:
+                self._write(recorded)
 
     def _recorded(self) -> dict[str, int]:
         record = read_json(self._path, _Record)
@@ -154,8 +160,8 @@ class ComputeModes:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, ModeNotKeptError):
-        return "the driver says that it has set EXCLUSIVE_PROCESS, and has not: programs would bypass MPS"
+    if isinstance(error, ModeError):
+        return str(error)
     if isinstance(error, OSError):
         return f"the compute mode found cannot be recorded, so it is not changed: {error}"
     return f"the compute mode cannot be changed: {explained(error, changing=True)}"

@@ -75,7 +75,8 @@ def test_a_nvml_that_hangs_later_keeps_no_daemon_from_its_watch_and_the_process_
     checked = bench.state().gpus[B].checked_seconds
     wait_until(lambda: bench.state().gpus[B].checked_seconds > checked + 0.5)
     assert bench.faults(B) == [None]
-    code, log, _ = running.ends(by=signal.SIGTERM)
+    with kubelet(bench.root / "kubelet"):
+        code, log, _ = running.ends(by=signal.SIGTERM)
     assert code == 0
     assert log[-1]["message"].startswith("compute modes not restored: NVML does not answer")
     assert list(alive(bench.pipes)) == []
