@@ -63,18 +63,20 @@ class Preparations:
 
         What could not be written is tried again too: perhaps nobody asks for it any more.
         """
-        if self._files.unwritten and self._writing.acquire(blocking=False):
-            try:
+        if not self._writing.acquire(blocking=False):
+            return  # the next time: a disk that takes long is not to keep the caller
+        try:
+            if self._files.unwritten:
                 checkpoint = Checkpoint(claims=self._claims, held_back=self._held_back)
                 unspecified = self._files.try_again(checkpoint, self._of_this_boot())
                 with self._changed:
                     self._unsettled = unspecified
-            finally:
-                self._writing.release()
-        with self._changed:
-            for uid, prepared in self._of_this_boot().items():
-                if uid not in self._unsettled:
-                    self._files.restore(uid, prepared)
+            with self._changed:
+                settled = {uid: one for uid, one in self._of_this_boot().items() if uid not in self._unsettled}
+            for uid, prepared in settled.items():
+                self._files.restore(uid, prepared)
+        finally:
+            self._writing.release()
 
     def unwritten(self) -> str:
         """Say why it cannot be written what claims hold; empty if it can."""

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
 
@@ -213,3 +214,24 @@ def test_a_specification_that_is_there_word_for_word_is_left_alone(tmp_path: Pat
     before = path.stat().st_ctime_ns
     prepare(made(tmp_path), "u", device(100, "GPU-0"))
     assert path.stat().st_ctime_ns == before
+
+
+def test_a_disk_that_takes_long_to_write_a_specification_again_keeps_nobody_from_what_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = made(tmp_path)
+    prepare(on, "a", device(600, "GPU-0"))
+    asked, goes_on = Event(), Event()
+
+    def slow(*_: object) -> None:
+        asked.set()
+        goes_on.wait(60)
+
+    monkeypatch.setattr("plugin.dra.claim_files.restore_specification", slow)
+    with ThreadPoolExecutor() as threads:
+        try:
+            threads.submit(on.restore)
+            assert asked.wait(10)
+            assert threads.submit(on.gpus).result(10) == {"GPU-0"}
+        finally:
+            goes_on.set()
