@@ -228,7 +228,7 @@ class Holdings:
         """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
         with self._lock:
             self._offered.update(dict.fromkeys(ids, resource))
-            known = [text for text in ids if (one := self._held.get(text)) and one.resource in ("", resource)]
+            known = [text for text in {*ids} if (one := self._held.get(text)) and one.resource in ("", resource)]
             for text in known:
                 del self._held[text]
         return bool(known)

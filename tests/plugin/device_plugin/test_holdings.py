@@ -62,7 +62,7 @@ def test_what_the_kubelet_has_for_a_new_container_is_free(node: Kubelet) -> None
     node.says = {"team/b/main": (C,)}
     node.after(1)
     node.holdings.allocated({A: "GPU-1", B: "GPU-2"})
-    node.holdings.free([A, B, "GPU-3::1"])
+    assert node.holdings.free([A, A, B, "GPU-3::1"])  # nothing keeps a caller from naming one twice
     assert node.held() == {C: "team/b/main"}
 
 
