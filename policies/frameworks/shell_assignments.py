@@ -78,7 +78,7 @@ class ShellAssignments(ShellCommands):
                 return list(chain.from_iterable(self._values.words(one.value)))
             return self._values.texts(one.value)
 
-        texts = self._values.setting(one.name, make, is_certain=is_certain)
+        texts = self._values.setting(one.name, make, is_certain=is_certain, is_outermost=self._depth == 1)
         for text in texts:
             self._set_to(one, text, is_certain=len(texts) == 1 and not is_tool)
         return any(REST in text or HELD in text for text in texts)

@@ -30,7 +30,8 @@ from policies.frameworks.shell_assignments import ShellAssignments
 from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
-_MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
+_ROUNDS_APART: Final = 4  # in which what is set comes to where it is used in any real text, if it does not grow
+_MOST_ROUNDS: Final = 24
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 7  # beside those of its call
 _STEPS_BESIDE: Final = 3  # for each thing that is no word of it
@@ -78,7 +79,8 @@ class UnreadWords(ShellAssignments):
         if given:
             self._values.give(EVERYWHERE, given)
         line = CommandWords([[(one,)] for one in words])
-        for _ in range(_MOST_ROUNDS):
+        for number in range(_MOST_ROUNDS):
+            self._values.widens = number >= _ROUNDS_APART
             self._values.again()
             self._again()
             self._known = self._of_commands()

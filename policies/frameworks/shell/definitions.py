@@ -22,7 +22,8 @@ class Definitions:
         self.names: set[str] = set()
         self._is_outermost = is_outermost
         self._is_first = is_outermost  # nothing but functions stands before in the line
-        self._defined = ""  # the function in whose body it is
+        self._defined = ""  # the function in whose body it is, and which is defined there
+        self._was_defined = False  # before that, too
         self._ended = ""  # the one whose body has just ended
         self._before = ""  # the operator
         self._is_timed = False  # dash takes `time` for a program, which starts another one
@@ -31,11 +32,16 @@ class Definitions:
         """Take note of the body of the function *name* in braces; it stands in *nest* compound commands."""
         if self._is_first and not nest and _NAME.fullmatch(name):
             self._defined = name
+            self._was_defined = name in self.names
+            self.names.add(name)  # whoever runs the body has called it
 
     def end(self, nest: int) -> None:
         """Take note of a brace that closes."""
-        if not nest:
-            self._defined, self._ended = "", self._defined
+        if nest:
+            return
+        if not self._was_defined:
+            self.names.discard(self._defined)
+        self._defined, self._ended = "", self._defined
 
     def time(self) -> None:
         """Take note of `time` before a command."""

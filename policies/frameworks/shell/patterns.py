@@ -5,10 +5,12 @@ from typing import Final
 
 from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.rest import SPACE
+from policies.frameworks.shell.several import PLAIN
 
 DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
 _WITHOUT_SIGNS: Final = re.compile(f"{A_VALUE}|{A_NAME}|{A_NUMBER}")
 _BEGINS = re.compile(r"[\w./]", re.ASCII)
+_KEEPS_NUMBER = re.compile(r"%%?[/:@=,]")  # since none of these signs is in one
 _CUT = re.compile(r"(##?|%%?)(\*?)([\w./:@,=-]+?)(\*?)", re.ASCII)  # a text, or all up to it, or all behind it
 
 
@@ -23,6 +25,8 @@ def _left(value: str, pattern: str, *, is_number: bool) -> str:
     match = _CUT.fullmatch(pattern)
     if match and UNREAD not in value:
         return _cut(value, *match.groups())
+    if _KEEPS_NUMBER.match(pattern) and PLAIN.fullmatch(value):
+        return A_VALUE
     if pattern == "##*-" or (
         pattern.startswith(("%", ",", "^", ":0:"))
         and (_BEGINS.match(value) or (value in (A_VALUE, A_NAME, A_NUMBER) and not is_number))

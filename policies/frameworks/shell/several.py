@@ -7,7 +7,8 @@ from typing import Final
 from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD
 
 MOST_VALUES: Final = 16  # of one variable, and of one word
-PLAIN: Final = re.compile(f"(?!-)(?:(?>[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{A_NUMBER}|{TOLD}))*+", re.ASCII)
+_EMPTY: Final = f"(?:{A_VALUE}|{A_NUMBER})*+"  # or not; what stands behind it may be what a word begins with
+PLAIN: Final = re.compile(f"(?!{_EMPTY}-)(?:(?>[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{A_NUMBER}|{TOLD}))*+", re.ASCII)
 
 
 def few(values: Iterable[str]) -> list[str]:

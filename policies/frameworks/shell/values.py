@@ -145,10 +145,8 @@ class Values(ShellVariables):
         """Return what commands write, which are looked at once."""
         key = id(script), self.context
         if key not in self._outputs:
-            now, self._now = self._now, ""
             self._outputs[key] = ANYTHING  # where it stands in itself
-            self._outputs[key] = self._runs(script)
-            self._now = now
+            self._outputs[key] = self.setting("", lambda: [self._runs(script)])[0]
         return self._outputs[key]
 
     def _referred(self, part: Reference, *, is_alone: bool) -> list[str]:
@@ -177,9 +175,7 @@ class Values(ShellVariables):
 
     def _default(self, part: Reference) -> list[str]:
         """Take note of what `${NAME:=default}` sets, if NAME may be empty; returns what it may be."""
-        now, self._now = self._now, ""  # another variable is what that one holds
-        texts = self.texts(part.operand)
-        self._now = now
+        texts = self.setting("", lambda: self.texts(part.operand))  # another variable is what that one holds
         is_filled = self.is_filled(part.name)
         for one in texts:
             if not is_filled:

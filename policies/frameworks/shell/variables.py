@@ -43,7 +43,8 @@ class ShellVariables(WordGroups):
         self._own: set[str] = set()  # which a text sets, or has a default for: empty if nobody in the pod sets them
         self._plain: set[str] = set()  # which hold more values than are told apart
         self._now = ""  # which is being set
-        self._is_first = False  # and what it held before is what the container says
+        self._is_certain = False  # and so is that it is set
+        self._is_outermost = False  # by a text that is run once, in no other one
         self.certain: set[str] = set()  # which the text that is read has set before it does anything else
         self.context = POSITIONAL  # whose words $1 is one of: a text's, a function's, or anybody's
         self.settles = True  # whether the shell that reads a text is a new one, so that nothing is read-only
@@ -74,9 +75,10 @@ class ShellVariables(WordGroups):
         return self._few(dict.fromkeys([*self._scalar(name), *elements]))
 
     def _scalar(self, name: str) -> list[str]:
-        if name == self._now:  # what it is set to then is no news
+        is_first = self._is_first(name)
+        if is_first or name == self._now:  # what it is set to then is no news
             self._asked.add("")
-            return self._before(name) if self._is_first else [REST]
+            return self._before(name) if is_first else [REST]
         self._asked.add(name)
         held = self._held.get(name, [])
         is_set = held or f"{name}{ALL}" in self._groups
@@ -135,8 +137,7 @@ class ShellVariables(WordGroups):
         if others or not value or (UNREAD in value and value != TOLD):
             return ""
         self._asked.add(name)
-        is_first = name == self._now and self._is_first
-        return value if not self._is_lost and (is_first or self.is_known(name)) else ""
+        return value if not self._is_lost and (self._is_first(name) or self.is_known(name)) else ""
 
     def is_known(self, name: str) -> bool:
         """Whether the text does not set the variable *name*."""
@@ -166,17 +167,24 @@ class ShellVariables(WordGroups):
             return
         self.has_changed |= name in self._asked
         held.append(ANYTHING if is_set_by_shells(name) else value)
-        if len(held) > MOST_VALUES:
+        if len(held) > (1 if self.widens else MOST_VALUES):
             self._held[name] = one_of(held)
             self._plain.add(name)
 
-    def setting(self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False) -> list[str]:
+    def setting(
+        self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False, is_outermost: bool = False
+    ) -> list[str]:
         """Make values for the variable *name*, in which it is what it holds already."""
-        outer, self._now, self._is_first = (self._now, self._is_first), name, self.is_first(name, is_certain=is_certain)
+        outer = self._now, self._is_certain, self._is_outermost
+        self._now, self._is_certain, self._is_outermost = name, is_certain, is_outermost
         try:
             return make()
         finally:
-            self._now, self._is_first = outer
+            self._now, self._is_certain, self._is_outermost = outer
+
+    def _is_first(self, name: str) -> bool:
+        """Whether the variable *name* holds what the container says in what is set now."""
+        return (self._is_outermost or name == self._now) and self.is_first(name, is_certain=self._is_certain)
 
     def is_first(self, name: str, *, is_certain: bool) -> bool:
         """Whether the variable *name* is set for the first time, and holds what the container says until then."""

@@ -8,7 +8,7 @@ from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL
-from policies.frameworks.shell.several import MOST_VALUES
+from policies.frameworks.shell.several import MOST_VALUES, one_of
 
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
@@ -32,6 +32,7 @@ class WordGroups:
         self._mixes = False  # words may have been given in several ways
         self.shifts = False  # a command may take the first of several words away
         self.joins = False  # or put words behind those that a text or a function was given
+        self.widens = False  # what is set anew stands for whatever may be made of it
 
     def _scalar(self, name: str) -> list[str]:
         raise NotImplementedError
@@ -109,7 +110,19 @@ class WordGroups:
             return  # it is what is left of one
         if not group or group in groups or (ANYTHING,) in groups:
             return
+        if self.widens and groups:
+            group = _widened([*groups, group])
+            if [group] == groups:
+                return
+            groups.clear()
         self.has_changed |= name in self._asked or (name.startswith(POSITIONAL) and EVERYWHERE in self._asked)
         groups.append(group)
         if len(groups) > MOST_VALUES or sum(map(len, groups)) > _MOST_WORDS:
             self._groups[name] = [(ANYTHING,)]
+
+
+def _widened(groups: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return words that stand for those of each of several *groups*, place by place."""
+    if len(set(map(len, groups))) > 1:
+        return (ANYTHING,)
+    return tuple(one_of(dict.fromkeys(words))[0] for words in zip(*groups, strict=True))
