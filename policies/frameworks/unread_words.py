@@ -30,7 +30,7 @@ from policies.frameworks.shell_assignments import ShellAssignments
 from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
-_ROUNDS_APART: Final = 4  # in which what is set comes to where it is used in any real text, if it does not grow
+_ROUNDS_APART: Final = 3  # in which what is set comes to where it is used in any real text, if it does not grow
 _MOST_ROUNDS: Final = 24
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 7  # beside those of its call
