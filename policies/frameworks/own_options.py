@@ -1,7 +1,8 @@
 """An option of a command line or a text: whose memory setting it is, and whether its value is within the share."""
 
+import re
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
@@ -9,6 +10,7 @@ from policies.frameworks.judge import KEPT, Judge, OwnValue, Verdict, number_in,
 from policies.frameworks.settings import Option, SettingIndex
 
 Place = TypeVar("Place")
+_IN_VALUE: Final = re.compile(r"[\w.,:=/-]")  # and no sign of which something else may be made
 
 
 def options_of(name: str, value: str, index: SettingIndex, judge: Judge) -> list[Option]:
@@ -37,7 +39,7 @@ def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue |
         return None if value in setting.harmless else _overriding(option, setting, written, value, judge)
     number = number_in(setting, value)
     if number is None and option.setting.is_specific:  # the same option with another purpose
-        return OwnValue("unread", setting.name, shown(value)) if UNREAD in value else None
+        return OwnValue("unread", setting.name, shown(value)) if _may_become_one_for(setting, value) else None
     verdict = judge.verdict(framework, setting, value if number is None else number)
     if not (option.is_in_full or option.setting.is_specific or judge.may_start_with(option, value)):
         return None  # the framework does not start with it, and it may be another program's
@@ -61,6 +63,13 @@ def _overriding(option: Option, setting: Override, written: str, value: str, jud
 
 def _uncertain(verdict: Verdict, setting: Spelling | Override, written: str, value: str, *, fix: str) -> OwnValue:
     return OwnValue(verdict, f"{setting.name} (by {written})", shown(value), is_certain=False, fix=fix)
+
+
+def _may_become_one_for(setting: Spelling, value: str) -> bool:
+    """Whether a *value* may be the setting's, as far as it can be read: `python,x=$(X)` is another backend's."""
+    known, mark, _ = value.lstrip().partition(UNREAD)
+    another = next((one for one, its in zip(known, setting.around[0], strict=False) if one != its), "")
+    return bool(mark) and not _IN_VALUE.match(another)
 
 
 def _is_written_for(option: Option, value: str) -> bool:

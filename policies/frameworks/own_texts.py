@@ -34,7 +34,9 @@ _FIX_OF_JOINED: Final = (
 )
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
-_SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
+_SPECIFIC = re.compile(  # `tensorflow,gpu-memory-fraction=0.2`, or what may become one
+    rf"[^,;|&<>]*(?:,(?:[\w.-]+=|[\w.-]*(?={UNREAD}))[^,;|&<>]*)?"
+)
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?(?:\.?[\d{UNREAD}]|(?:nan|inf(?:inity)?)\Z)", re.IGNORECASE)
