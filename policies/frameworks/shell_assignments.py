@@ -16,7 +16,6 @@ from policies.frameworks.shell.script import ALL, Assignment, Command, Elements,
 from policies.frameworks.shell_commands import ShellCommands
 
 _STEPS_OF_KNOWN: Final = 8  # for each list that a variable becomes
-_MAKING: Final = frozenset({"declare", "local", "typeset"})  # a variable of the function that they stand in
 _READ: Final = (Literal("read", is_quoted=False),)
 
 
@@ -28,9 +27,6 @@ class ShellAssignments(ShellCommands):
         reads = command.words[:1] == [_READ] and not self._is_function("read")
         sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
         is_tool = bool(command.words and self._tool(command.program))  # which takes such words as others
-        for one in sets if _makes_own(command) else ():
-            if one.appends:
-                self._values.assign(one.name, "")
         kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain, is_tool=is_tool)}
         kept |= {one.name for one in command.arrays if self._set_elements(one)}
         return {*(one.name for one in sets), *(one.name for one in command.arrays)}, kept
@@ -130,10 +126,3 @@ class ShellAssignments(ShellCommands):
             if is_setting:  # `NAME+=,other:1 program` hands the first one on
                 self._say(f"{array.name}={one}", is_certain=False)
         return not array.is_all or any(REST in one for one in words.every())
-
-
-def _makes_own(command: Command) -> bool:
-    """Whether a command makes variables of its function, which begin as empty."""
-    options = [word[0] for word in command.words[1:] if word]
-    is_global = any(isinstance(one, Literal) and one.text.startswith("-") and "g" in one.text for one in options)
-    return bool(command.within) and command.program in _MAKING and not is_global

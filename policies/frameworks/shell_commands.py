@@ -4,10 +4,9 @@ import re
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, without_implied
-from policies.frameworks.shell.builtins import DECLARING, computed, emptied, given, is_name, numbers_set, positional
+from policies.frameworks.shell.builtins import DECLARING, positional
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import (
     has_odd_option,
@@ -18,29 +17,22 @@ from policies.frameworks.shell.options import (
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
 from policies.frameworks.shell.written_values import mark_of_written
-from policies.frameworks.shell_taking import ShellTaking
+from policies.frameworks.shell_declarations import ShellDeclarations
 
 _STEPS_OF_CALL: Final = 6  # beside three for each two of its words
 _STEPS_OF_WRAPPERS: Final = 20  # that may be functions, beside two for each word
 _STEPS_OF_UNKNOWN: Final = 8  # that is no tool
 _STEPS_OF_ALIAS: Final = 15  # where a program may be any, beside one for each word
-_STEPS_OF_NAMING: Final = 8  # variables by the words of a command, if it does
-_STEPS_OF_NAME: Final = 6  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 24  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
-_NOT_EXPORTED = re.compile(r"\+[A-Za-z]*x[A-Za-z]*")
-_UNEXPORTING = re.compile(r"-[a-z]*n[a-z]*")
-_ARRAYS = re.compile(r"-[A-Za-z]*[aA][A-Za-z]*")
-_INTEGERS = re.compile(r"-[A-Za-z]*i[A-Za-z]*")
 _CALLBACK = re.compile(r"-t*C")  # of mapfile
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
 
 
-class ShellCommands(ShellTaking):
+class ShellCommands(ShellDeclarations):
     """Looks at one command after the other."""
 
     def _judge(self, call: Call) -> str:
@@ -96,7 +88,7 @@ class ShellCommands(ShellTaking):
         mark = self._unknown(call) if is_function else ""
         if program in DECLARING:
             self._declare(program, call.named)
-            self._declare_kind(program, call.words.every()[1:])
+            self._declare_kind(call.words)
         elif program in ("eval", "trap"):
             self._run_words(program, call.words.behind(1))
         elif program.rpartition("/")[2] not in SHELLS or not self._start_shell(call):
@@ -132,64 +124,8 @@ class ShellCommands(ShellTaking):
         self._name([one for one in call.named if one in words and not one.startswith("IFS=")])
         self._take(call, at, takes_text)
 
-    def _name(self, named: list[str]) -> None:
-        """Take note of words like NAME=value, which a command may make variables of."""
-        self._of_container.work(_STEPS_OF_NAMING + _STEPS_OF_NAME * sum("=" in one for one in named))
-        for name, value, is_element in given(named):
-            if is_element:
-                self._values.tear(f"{name}{ALL}")
-                self._values.give(f"{name}{ALL}", [value])
-            else:
-                self._values.assign(name, value)
-                self._set_list(name, value)
-
     def _is_in_text(self, words: list[str]) -> bool:
         return self._runs > 0 or (self._depth > 0 and self._index.names_framework(" ".join(words)))
-
-    def _set_by(self, line: list[str], uncertain: list[str]) -> None:
-        """Take note of the variables that a built-in command sets."""
-        names = [one for one in computed(line) if one]
-        if names or any(one.startswith("-") for one in uncertain):
-            names += filter(is_name, uncertain if names else (*line[1:], *uncertain))
-        for one in names:
-            if UNREAD in one:
-                self._find("")
-            if one == "IFS":
-                raise UnreadableError
-            name = one.partition("[")[0]
-            self._values.assign(name, ANYTHING)
-            self._values.give(f"{name}{ALL}", [ANYTHING])
-            self._say(f"{one}={ANYTHING}")
-        for name in numbers_set([*line, *uncertain]):
-            self._values.assign(name, A_VALUE)
-            self._say(f"{name}={A_VALUE}")
-
-    def _declare(self, program: str, named: list[str]) -> None:
-        operands = named[named.index(program) + 1 :] if program in named else named
-        self._name(operands)
-        self._set_by([program, *operands], [])
-        if program == "unset" or any(map(_NOT_EXPORTED.fullmatch, operands)):
-            self.taking[program, *operands] = None
-        try:
-            for one in emptied([program, *operands]):
-                self._values.assign(one, "")
-                if "[" in one:
-                    self._values.tear(f"{one.partition('[')[0]}{ALL}")
-                self._keep(one)
-        except UnreadableError:
-            self._find("")
-
-    def _declare_kind(self, program: str, operands: list[str]) -> None:
-        """Take note of variables that become arrays, numbers, or the shell's alone."""
-        names = [one.partition("=")[0].rstrip("+") for one in operands]
-        if program == "export" and any(map(_UNEXPORTING.fullmatch, operands)):
-            self.taking["export -n", *names] = None
-        if any(map(_ARRAYS.fullmatch, operands)):
-            self.taking["an array", *names] = None
-        if any(map(_INTEGERS.fullmatch, operands)):
-            self._values.calculates = True
-            for one in filter(is_name, names):
-                self._values.assign(one, A_VALUE)
 
     def _unknown(self, call: Call) -> str:
         """Look at a program that may be a framework, or a built-in command or function; returns what it writes."""
@@ -230,7 +166,7 @@ class ShellCommands(ShellTaking):
             self._find("")
         if program in DECLARING:
             self._declare(program, call.named)
-            self._declare_kind(program, call.words.every()[1:])
+            self._declare_kind(call.words)
         elif is_any or program in self._functions or any(one.rpartition("/")[2] == "env" for one in passed):
             self._name(call.named)
         if is_any or program in ("compgen", "set", *self._functions):

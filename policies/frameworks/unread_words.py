@@ -146,6 +146,8 @@ class UnreadWords(ShellAssignments):
             self._values.context = outer
             for name, text in self._values.made:
                 self._say(f"{name}={text}", is_certain=False)
+                if not self._values.is_filled(name):
+                    self._set_list(name, text)
             self._values.made.clear()
 
     def _words_of(self, command: Command) -> str:

@@ -48,6 +48,12 @@ def given(words: Sequence[str]) -> list[tuple[str, str, bool]]:
     return [(match[1], f"{ANYTHING if match[3] else ''}{match[4]}", bool(match[2])) for match in matches]
 
 
+def joined_to(words: Sequence[str]) -> list[tuple[str, str]]:
+    """List the variables that words like NAME+=value join something to, and that."""
+    matches = [match for one in words if "+=" in one and (match := _GIVEN.match(one))]
+    return [(match[1], match[4]) for match in matches if match[3]]
+
+
 def emptied(words: Sequence[str]) -> list[str]:
     """
     List the variables that a command which declares some may leave empty: `local NAME`, `unset NAME`.
