@@ -11,9 +11,10 @@ from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
 from policies.frameworks.settings import TAKING, SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
-from policies.frameworks.shell.options import behind_options
+from policies.frameworks.shell.options import behind_options, has_odd_option
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.script import Command, Literal, Reference, Script, Word
+from policies.frameworks.shell.split_string import split_by_env, ways_of_word
 from policies.frameworks.shell.tools import is_python
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import (
@@ -33,6 +34,7 @@ _MORE_THAN_COUNTED: Final = _WORDS_OF_STEP * (MOST_STEPS + 1)
 # What reads options or a text out of the words behind it.
 _READING: Final = SHELLS.union(TAKING)
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
+_OPTION = re.compile("-")
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
@@ -76,13 +78,21 @@ class ShellTaking(ShellCalls):
 
     def _before_program(self, before: list[str], texts: Sequence[str]) -> list[str]:
         """Return *before*, and the words of *texts* that `env -S` splits, up to the program in them."""
-        words = [*before, *_split(texts, _FIRST_WORDS)]
-        at, _ = unwrapped(words)
+        words = [*before, *self._split(texts, _FIRST_WORDS)]
+        at, is_split_again = unwrapped(words)
         if at == len(words):
-            words = [*before, *_split(texts, _MORE_THAN_COUNTED)]
+            words = [*before, *self._split(texts, _MORE_THAN_COUNTED)]
             self._of_container.work(len(words) // _WORDS_OF_STEP)
-            at, _ = unwrapped(words)
+            at, is_split_again = unwrapped(words)
+        if is_split_again or has_odd_option(words[:at]):
+            self._find("")
         return words[:at]
+
+    def _split(self, texts: Sequence[str], most: int) -> Iterator[str]:
+        """Yield the words of *texts*, at *most* so many, each as what of it takes most."""
+        for one in islice(chain.from_iterable(map(split_by_env, texts)), most):
+            ways = ways_of_word(one, self._values.of)
+            yield next(chain(filter(_OPTION.match, ways), filter(is_taking_program, ways), ways))
 
     def _takes(self, words: Sequence[str]) -> None:
         """Take note of words that may take variables from a framework."""
@@ -145,11 +155,6 @@ class ShellTaking(ShellCalls):
             self._of_container.work(_STEPS_OF_COMMAND * len(script.commands) if script else 0)
             self._of_tools[text] = _is_of_tools(script)
         return self._of_tools[text]
-
-
-def _split(texts: Sequence[str], most: int) -> Iterator[str]:
-    """Yield the words of *texts*, at *most* so many."""
-    return islice(chain.from_iterable(one.split(maxsplit=most)[:most] for one in texts), most)
 
 
 def _is_of_tools(script: Script | None) -> bool:

@@ -45,6 +45,11 @@ TAKING = {
     "flock -w 5 /l env -i ./t": f"Write env -i {JAX}=0.2",
     "env -S '-i ./t'": f"Write env -i {JAX}=0.2",
     f"env -S '{'A=1 ' * 40}-i ./t'": f"Write env -i {JAX}=0.2",
+    """env -S '"-i" A=b ./t'""": f"Write env -i {JAX}=0.2",
+    """env -S '"A=b c" -"i" ./t'""": f"Write env -i {JAX}=0.2",
+    r"env -S '-\i ./t'": f"Write env -i {JAX}=0.2",
+    "O=i; export O; env -S '-${O} ./t'": f"Write env -i {JAX}=0.2",
+    "O=sudo; export O; env -S '${O} ./t'": f"Write sudo --preserve-env={JAX}",
     f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
@@ -112,6 +117,8 @@ KEEPING = (
     "runuser -u app -- python3 t.py",
     "env -S './whisper -i a.wav'",
     f"env -S '{'A=1 ' * 40}./whisper -i a.wav'",
+    """env -S '"A=b c" "./t" -i'""",
+    "env -S '${HOME}/bin/t -i'",
     "flock /l ./t -i",
     "x install -y sudo vim; ./t",
     "dpkg -l sudo vim; ./t",
@@ -220,3 +227,10 @@ def test_words_that_env_splits_are_looked_through_as_far_as_texts_are_read(
     monkeypatch.setattr(shell_taking, "unwrapped", counted)
     looked_at(["env", "-S", text])
     assert max(looked_through) == most
+
+
+@pytest.mark.parametrize("words", [f"--uns {JAX} ./t", "${O} ./t", "-${O} ./t", "-S '-i ./t'"])
+def test_an_option_that_env_makes_up_where_it_splits_words_is_denied(words: str) -> None:
+    unread = {"name": "O", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
+    on = pod("0.2", container(image=IMAGE, command=["env", "-S", words], env=[unread]))
+    assert isinstance(decided(on, SLICED), Denied)

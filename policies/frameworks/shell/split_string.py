@@ -1,0 +1,48 @@
+"""The words that `env -S` makes of a text, by rules of its own."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Final
+
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, TOLD, UNREAD
+
+_WORD: Final = re.compile(
+    r"""(?:[^\s"'\\]++|\\.|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|["'\\])++""",
+    re.DOTALL,
+)
+_QUOTING: Final = re.compile(r"""\\(.)|["']""", re.DOTALL)
+_REFERENCE: Final = re.compile(r"\$\{(\w+)\}", re.ASCII)
+_NO_OPTION: Final = (A_VALUE, A_NAME, A_NUMBER, TOLD)  # a number below 0 is none either
+_ANY_OPTION: Final = "-i"  # in place of one that is unread
+_MOST_WAYS: Final = 16
+
+
+def split_by_env(text: str) -> Iterator[str]:
+    """Yield its words, without quotes."""
+    for match in _WORD.finditer(text):
+        yield _QUOTING.sub(r"\1", match[0])
+
+
+def ways_of_word(word: str, values_of: Callable[[str], list[str]]) -> list[str]:
+    """List what a *word* may be, by the values of the variables that `env` puts into it."""
+    names = list(dict.fromkeys(_REFERENCE.findall(word)))
+    if not names:
+        return [word]
+    values = [values_of(name) or [""] for name in names]
+    ways = 1
+    for some in values:
+        ways *= len(some)
+    if ways > _MOST_WAYS:
+        return [_ANY_OPTION if word.startswith(("-", "$")) else word]
+    made = []
+    for way in product(*values):
+        chosen = dict(zip(names, way, strict=True))
+        made.append(_REFERENCE.sub(lambda match, chosen=chosen: chosen[match[1]], word))  # type: ignore[misc]
+    return [_ANY_OPTION if _may_be_option(one) else one for one in made]
+
+
+def _may_be_option(word: str) -> bool:
+    if UNREAD not in word:
+        return False
+    return word.startswith("-") or (word.startswith(UNREAD) and not word.startswith(_NO_OPTION))
