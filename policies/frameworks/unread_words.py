@@ -108,8 +108,11 @@ class UnreadWords(ShellAssignments):
         self._begin()
         written = ""
         duplicates = any(one.duplicates for one in script.commands)  # what a pipe's first command writes, too
+        tells_errors = any(one.tells_errors and not one.is_piped and _is_of_several(one) for one in script.commands)
         for command in script.commands:
             mark = self._command(command)
+            if tells_errors or (command.tells_errors and not command.is_piped):
+                mark = self._computed
             if mark and (not command.is_piped or command.redirects or duplicates):
                 written = either(written, mark)
         return written
@@ -186,3 +189,8 @@ class UnreadWords(ShellAssignments):
         if FUNCTION_OF_BASH in together and any(one.startswith(FUNCTION_OF_BASH) for one in every):
             self._find("")
         return self._judge(call)
+
+
+def _is_of_several(command: Command) -> bool:
+    """Whether the redirections of a command are those of a compound one, or of all that follow."""
+    return not command.words or command.program == "exec"

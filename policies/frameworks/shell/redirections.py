@@ -36,8 +36,23 @@ class RedirectionReader(HereDocumentReader):
         if match[0].endswith("&") and to[:1] in _OF_FILE and not to.rstrip("-").isdigit() and to != "-":
             raise UnreadableError  # `>&-x` closes a file, and goes on with x
         self._command.duplicates |= to.startswith(_WHERE_IT_WRITES) or not to
+        self._follow(match[0], to)
         if operator == "<<<":
             self._command.reads.append(Here(word, is_quoted=True))
         else:
             self._command.beside.append(word)
             self._command.reads_file |= operator == "<" or match[0] in ("<>", "0<>")
+
+    def _follow(self, sign: str, to: str) -> None:
+        """Take note of where a command writes, and its errors, which may be the same."""
+        now = self._command
+        number = sign.rstrip("<>&|") or "1"
+        if sign.endswith("&") and to.rstrip("-").isdigit() | (to == "-"):
+            is_out = {"1": now.writes_out, "2": now.tells_errors, "": False}.get(to.rstrip("-"), True)
+        else:
+            is_out = to.startswith(_WHERE_IT_WRITES) or not to
+            number = "12" if sign.startswith("&") or sign == ">&" else number
+        if "<" not in sign and "1" in number:
+            now.writes_out = is_out
+        if "<" not in sign and "2" in number:
+            now.tells_errors = is_out

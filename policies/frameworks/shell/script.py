@@ -85,6 +85,8 @@ class Command(msgspec.Struct):
     within: str = ""  # the function in whose body it stands
     redirects: bool = False
     duplicates: bool = False  # where it writes, as in `2>&1`
+    writes_out: bool = True  # and not into a file
+    tells_errors: bool = False  # where it writes, or may, as by `2>&1` and not by `>/dev/null 2>&1`
     is_test: bool = False  # [[ ]], in which dash runs what stands behind || and the like
     reads_file: bool = False
     calculates: bool = False  # arithmetic, or an index
