@@ -1,18 +1,20 @@
 """What a framework's memory setting is: the shape of the catalogue's entries, also in `_cluster.yaml`."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from policies.contract import COMPUTE_CAPABILITIES, NO_FRAMEWORK, VgpuStrategy, is_denied
 from policies.form import Section, form
 from policies.frameworks.written_form import (
+    ConstantValue,
     ImageName,
     OptionName,
     OtherProgram,
     Program,
     Separator,
+    SettingValue,
     Shortest,
     VariableName,
     VariablePrefix,
@@ -23,21 +25,17 @@ from policies.frameworks.written_form import (
     check_value,
 )
 
+# Of each container: with what comes with its share, they are no more than a pod may have more by its grant.
+_MOST_CONSTANTS: Final = 8
+_MOST_ALIKE: Final = 4
+
 
 class Spelling(Section, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
     argument: OptionName | None = None
     variable: VariableName | None = None
-    value: Annotated[
-        str,
-        form(
-            "a string with one of {fraction}, {percent} and {percentLeft}",
-            "{fraction}",
-            pattern=r"[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*",
-        ),
-        Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
-    ] = "{fraction}"
+    value: SettingValue = "{fraction}"
     separator: Separator = ""
     shortest: Shortest = None
 
@@ -169,6 +167,8 @@ class Memory(Section, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         if self.exclusive and (self.spellings[0].separator or not (self.spellings[0].variable and self.alike[1:])):
             raise ValueError("exclusive is about two variables that are no lists, the first among them: name both")
+        if self.exclusive and len(self.alike) > _MOST_ALIKE:
+            raise ValueError(f"exclusive is about {len(self.alike)} variables, at most {_MOST_ALIKE} are allowed")
 
     @property
     def alike(self) -> list[Spelling]:
@@ -179,10 +179,10 @@ class Memory(Section, frozen=True, kw_only=True):
 
 
 class Constant(Section, frozen=True, kw_only=True):
-    """A variable that is set as it is, unless the user has set it."""
+    """A variable that is set as it is, unless the user has set it. An entry has at most 8 of them."""
 
     variable: VariableName
-    value: str
+    value: ConstantValue
     strategies: tuple[VgpuStrategy, ...] = ("mps", "time-slicing")
 
     def __post_init__(self) -> None:
@@ -238,7 +238,7 @@ class Framework(Section, frozen=True, kw_only=True):
             "and with dashes or underscores."
         ),
     ] = ()
-    constants: tuple[Constant, ...] = ()
+    constants: Annotated[tuple[Constant, ...], Meta(max_length=_MOST_CONSTANTS)] = ()
     note: Annotated[str, Meta(description="What `preview` tells about it.")] = ""
     source: Annotated[
         str, Meta(description="Where this is documented.", min_length=1, examples=["https://example.com/docs"])

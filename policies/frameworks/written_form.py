@@ -42,6 +42,17 @@ VariableName = Annotated[
         max_length=_LONGEST,
     ),
 ]
+SettingValue = Annotated[
+    str,
+    form(
+        "a string of at most 253 characters with one of {fraction}, {percent} and {percentLeft}",
+        "{fraction}",
+        pattern=r"[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*",
+        max_length=_LONGEST,
+    ),
+    Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
+]
+ConstantValue = Annotated[str, form("a string of at most 1024 characters", "true", max_length=1024)]
 VariablePrefix = Annotated[
     str,
     form(

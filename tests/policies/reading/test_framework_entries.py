@@ -72,6 +72,17 @@ SPELLING = "memory.spellings[0]"
             "has a space",
         ),
         ("versionImages: ['a/b:2']", "versionImages[0]", "without its tag"),
+        (
+            f"memory: {{exclusive: true, spellings: [{', '.join(f'{{variable: M{one}}}' for one in range(5))}]}}",
+            "memory.exclusive",
+            "at most 4",
+        ),
+        (f"constants: [{{variable: A, value: {'x' * 1025}}}]", "constants[0].value", "at most 1024 characters"),
+        (
+            f"memory: {{spellings: [{{variable: A, value: '{'x' * 250}={{fraction}}'}}]}}",
+            f"{SPELLING}.value",
+            "at most 253 characters",
+        ),
     ],
 )
 def test_what_would_be_found_nowhere_or_everywhere_is_a_fault(entry: str, field: str, told: str) -> None:
@@ -96,6 +107,15 @@ def test_entries_are_as_many_as_a_review_can_look_for(number: int) -> None:
     read_layer("_cluster.yaml", f"frameworks: [{entries}]", problems)
     told = ["expected a list with at most 64 items, got a list: take out 1 of its 65 items"]
     assert [one.message for one in problems] == told[: number - 64]
+
+
+@pytest.mark.parametrize("number", [8, 9])
+def test_constants_are_as_many_as_a_pod_may_have_more_by_its_grant(number: int) -> None:
+    problems: list[Problem] = []
+    constants = ", ".join(f"{{variable: V{one}, value: '1'}}" for one in range(number))
+    read_layer("_cluster.yaml", f"frameworks: [{{name: x, source: s, constants: [{constants}]}}]", problems)
+    told = ["expected a list with at most 8 items, got a list: take out 1 of its 9 items"]
+    assert [one.message for one in problems] == told[: number - 8]
 
 
 @pytest.mark.parametrize(
