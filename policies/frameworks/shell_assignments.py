@@ -81,6 +81,8 @@ class ShellAssignments(ShellCommands):
 
     def _set_to(self, one: Assignment, text: str, *, is_certain: bool) -> None:
         """Take note of one value of a variable."""
+        if text in (REST, HELD) and one.name in self._index.variables and self._values.is_emptied(one.name):
+            self._set_to(one, "", is_certain=False)
         if text.startswith(HELD) and not self._is_of_its_own(one.name, text.removeprefix(HELD)):
             text = text.replace(HELD, ANYTHING, 1)
         self._say(f"{one.name}{'+' if one.appends else ''}={text}", is_certain=is_certain)

@@ -197,6 +197,11 @@ class ShellVariables(WordGroups):
         is_read = not self._is_lost and f"{name}{ALL}" not in self._groups
         return is_written and is_read and all(_MARKS.sub("", one) for one in self._held.get(name, ()))
 
+    def is_emptied(self, name: str) -> bool:
+        """Whether the text itself may leave the variable *name* empty, as `local NAME` does."""
+        self._asked.add(name)
+        return "" in self._held.get(name, ())
+
     def settle(self, names: set[str]) -> None:
         """Take note that the variables *names* do not hold any longer what the container says."""
         if self.settles:

@@ -80,6 +80,8 @@ TOO_MUCH = [
     f"cd /w && {C}=${{{C}:+a:1}} python main.py",
     f"{C}=a:1,${C} python main.py",
     *(f"f() {{ {one} {C}+=,a:1; python main.py; }}; f" for one in ("builtin local", "command local", "declare -x")),
+    f"f() {{ local {C}; {C}=${C} python main.py; }}; f",
+    f"f() {{ local {C}; export {C}=${C}; python main.py; }}; f",
     f"f() (\n local {C}+=,a:1; python main.py\n)\nf",
     f"f() (\n declare {C}+=,a:1; python main.py\n)\nf",
     f"L=local; f() {{ $L {C}+=,a:1; python main.py; }}; f",
