@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
+from console.doctor.had_by_others import had_beyond
 from console.doctor.installation import Installation
 from console.doctor.kubernetes import OLDEST, OLDEST_DRA, version_in, written
-from console.doctor.left_to_others import NVIDIA_DRA_DRIVER, had_beyond
+from console.doctor.nvidia_dra_devices import NVIDIA_DRA_DRIVER
 from console.doctor.of_dra import is_used, unless_used
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import ALL_NODES

@@ -15,6 +15,7 @@ from tests.console.objects import gpu, node, state
 from tests.console.wrong.of_kubernetes import of_nvidia
 
 SEVENTH = "{node: 'gpu-*', indexes: [7], offer: none}"
+ONCE = {"nvidia.com/gpu.replicas": "1"}
 BESIDE = "GPU 1 of 2 cannot be shared: GPU-1 is in MIG mode, and " + LEFT_TO_OTHERS
 
 
@@ -61,7 +62,7 @@ def test_a_model_that_is_left_to_others_leaves_what_the_node_counts_of_it() -> N
     assert found(of({"nvidia.com/gpu": "8"}, rule, left_to_others=0)) == taken
     assert found(of({}, rule, left_to_others=0, slices=(of_nvidia(),))) != ()
     more = ("gpu-0 advertises 8 nvidia.com/gpu, and nodes of _cluster.yaml leaves 2 to others",)
-    assert found(of({"nvidia.com/gpu": "8"}, rule, left_to_others=2)) == more
+    assert found(of({"nvidia.com/gpu": "8"}, rule, left_to_others=2, labels=ONCE)) == more
     assert judged(of({"nvidia.com/gpu": "1"}, rule)) == "unknown"  # of an older plugin
     assert judged(of({}, rule, slices=(of_nvidia(),))) == "unknown"
 
@@ -69,10 +70,12 @@ def test_a_model_that_is_left_to_others_leaves_what_the_node_counts_of_it() -> N
 def test_a_number_in_nodes_that_the_node_has_no_gpu_of_leaves_none_to_others() -> None:
     assert found(of({"nvidia.com/gpu": "1"}, SEVENTH, left_to_others=0)) == ("gpu-0 advertises nvidia.com/gpu too",)
     # NVML does not see the GPU of a VM, nor does the plugin.
-    assert found(of({"nvidia.com/GH100_H200": "1"}, SEVENTH, left_to_others=0)) == ()
+    of_vms = {"nvidia.com/GH100_H200": "1"}
+    assert found(of(of_vms, SEVENTH, left_to_others=0)) == ()
+    assert judged(of(of_vms, "{model: '*H200*', offer: none}", left_to_others=0)) == "unknown"
 
 
-@pytest.mark.parametrize("name", ["nvidia.com/GH100_H200", "aliyun.com/gpu-mem", "nvidia.com/gpu.shared"])
+@pytest.mark.parametrize("name", ["nvidia.com/GH100_H200", "aliyun.com/gpu-mem"])
 def test_what_may_count_something_else_than_gpus_is_unknown_beyond_those_that_are_left(name: str) -> None:
     on = of({name: "8"}, SEVENTH)
     (one,) = (one for one in findings(on, AFTER) if one.check == "other-plugins")
@@ -152,7 +155,7 @@ def test_of_very_many_resources_and_nodes_some_are_named() -> None:
     ("advertised", "labels", "is_more"),
     [
         ({"nvidia.com/gpu": "2"}, {}, False),
-        ({"nvidia.com/gpu": "3"}, {}, True),
+        ({"nvidia.com/gpu": "3"}, ONCE, True),
         ({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu.replicas": "4"}, False),
         ({"nvidia.com/gpu.shared": "9"}, {"nvidia.com/gpu.replicas": "4"}, True),
         ({"gpu.intel.com/memory.max": "48000000000"}, {}, False),
@@ -182,7 +185,7 @@ def test_who_advertises_more_than_is_left_to_it_is_told_of(
 def test_instances_that_are_left_to_others_may_be_called_gpus_by_one_strategy(
     rules: tuple[str, ...], amount: int, strategy: str, status: str
 ) -> None:
-    labels = {"nvidia.com/mig.strategy": strategy} if strategy else {}
+    labels = {**ONCE, "nvidia.com/mig.strategy": strategy} if strategy else ONCE
     on = of({"nvidia.com/gpu": str(amount)}, *rules, labels=labels, left_to_others=0, skipped=(BESIDE,))
     assert judged(on) == status
 
@@ -190,7 +193,7 @@ def test_instances_that_are_left_to_others_may_be_called_gpus_by_one_strategy(
 def test_beside_a_gpu_in_mig_mode_that_is_left_to_others_all_gpus_are_too_many() -> None:
     told = "gpu-0 advertises 8 nvidia.com/gpu, and nodes of _cluster.yaml leaves 1 in MIG mode to others"
     shared = tuple(gpu(index=number) for number in range(7))
-    assert found(of({"nvidia.com/gpu": "8"}, gpus=shared, left_to_others=0, skipped=(BESIDE,))) == (told,)
+    assert found(of({"nvidia.com/gpu": "8"}, gpus=shared, left_to_others=0, skipped=(BESIDE,), labels=ONCE)) == (told,)
 
 
 @pytest.mark.parametrize(
