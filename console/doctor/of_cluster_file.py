@@ -1,9 +1,9 @@
 """The check that `_cluster.yaml` is the administrators', whichever ConfigMaps are in the volume of the policies."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from console.doctor.installation import Installation
 from console.doctor.parts import component_of, no_parts, parts
@@ -17,6 +17,7 @@ from policies.reading.layers import CLUSTER_FILE
 
 _READERS: Final = ("webhook", *ON_NODES)
 _Keys = Mapping[str, AbstractSet[str]]  # of ConfigMaps, by name
+_Finding = TypeVar("_Finding")
 _HASH: Final = re.compile(r"-[24-9bcdfghkmt]{10}$")  # by which kustomize's generators end the names of ConfigMaps
 
 
@@ -31,25 +32,35 @@ def given(on: Installation) -> Verdict:
     """See that no other ConfigMap can give `_cluster.yaml` than the one that is for it."""
     keys, volumes = on.config_map_keys, _volumes(on)
     known = [(one.sources, _administrators(one.sources, keys), of) for one, of in volumes.items() if one.sources]
-    after = [told for one, at, of in known for told in _after(one, at[-1], keys, of)]
+    further = _by_finding((finding, of) for one, at, of in known for finding in _after(one, at[-1], keys))
+    after = [f"{which} in the volume of {of}: {what}" for (which, what), of in further.items()]
     missing = dict.fromkeys(told for one, at, _ in known if len(at) == 1 for told in _before(one, at[-1], keys))
     several = dict.fromkeys(_several([one[place] for place in at], keys) for one, at, _ in known if len(at) > 1)
     hints = ["put the further one before the other, as the page says, or name its files by items"] * bool(after)
     hints += [f"write a {CLUSTER_FILE} into the one that has none, an empty one at least"] * bool(missing)
     if hints:
         return warn(*cut([*after, *missing, *several]), hint="; ".join(hints))
-    unclear = [f"{of} read {what}" for one, of in volumes.items() for what in _unclear(one, keys)]
+    unread = _by_finding((what, of) for one, of in volumes.items() for what in _unclear(one, keys))
+    unclear = [f"{of} read {what}" for what, of in unread.items()]
     if several or unclear:
         return Verdict(status="unknown", found=tuple(cut([*several, *unclear])))
     return unknown(on.unseen["policies"]) if "policies" in on.unseen else OK
 
 
-def _volumes(on: Installation) -> dict[_Volume, str]:
+def _volumes(on: Installation) -> dict[_Volume, set[str]]:
     """Name the parts that read policies by what their volume is made of."""
     found: dict[_Volume, set[str]] = {}
     for pod in parts(on.seen, *_READERS):
         found.setdefault(_volume(pod), set()).add(component_of(pod))
-    return {volume: " and ".join(sorted(of)) for volume, of in found.items()}
+    return found
+
+
+def _by_finding(found: Iterable[tuple[_Finding, set[str]]]) -> dict[_Finding, str]:
+    """Name the parts of which each thing is found: in a rollout, parts of one kind have several volumes."""
+    all_of: dict[_Finding, set[str]] = {}
+    for finding, of in found:
+        all_of.setdefault(finding, set()).update(of)
+    return {finding: " and ".join(sorted(of)) for finding, of in all_of.items()}
 
 
 def _volume(pod: Pod) -> _Volume:
@@ -93,11 +104,11 @@ def _several(sources: Sequence[ConfigMapSource], keys: _Keys) -> str:
     return Shown(f"{', '.join(others)} and {last} may each be for {CLUSTER_FILE}: {told}")
 
 
-def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys, of: str) -> Iterator[str]:
+def _after(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[tuple[str, str]]:
     for one in sources[ours + 1 :]:
         if key_of(one, CLUSTER_FILE):
             told = f"its {CLUSTER_FILE} counts" if _has_it(one, keys) else f"a {CLUSTER_FILE} in it would count"
-            yield Shown(f"{one.name} stands after {sources[ours].name} in the volume of {of}: {told}")
+            yield Shown(f"{one.name} stands after {sources[ours].name}"), told
 
 
 def _before(sources: Sequence[ConfigMapSource], ours: int, keys: _Keys) -> Iterator[str]:

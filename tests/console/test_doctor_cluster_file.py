@@ -125,6 +125,24 @@ def test_of_a_plugin_that_reads_what_is_no_config_map_nothing_is_known(shown: Sh
     assert found(shown, on) == ("unknown", ["plugin read what is not made of ConfigMaps alone"])
 
 
+def in_a_rollout(maps: dict[str, dict[str, str]], *, further: str) -> StandIn:
+    """One with two pods of the webhook, the old one of which, and of no other part, has the *further* ConfigMap."""
+    on = reading(read_by(*maps), {**maps, further: {}})
+    (webhook,) = (one for one in on.lists[_PODS] if "webhook" in one["metadata"]["name"])
+    old = {**webhook, "spec": {**webhook["spec"], "volumes": [read_by(further, *maps)]}}
+    on.lists[_PODS].append({**old, "metadata": {**webhook["metadata"], "name": "gpu-share-webhook-old", "uid": "old"}})
+    return on
+
+
+def test_what_is_true_of_the_volumes_of_several_pods_is_said_once_of_all_parts(shown: Shown) -> None:
+    told = f"team stands after gpu-share-cluster {_IN_ALL}: a _cluster.yaml in it would count"
+    on = in_a_rollout({POLICIES: DEFAULT, CLUSTER: FILE, TEAM: {}}, further="more")
+    assert found(shown, on) == ("warning", [told])
+    on = in_a_rollout({POLICIES: DEFAULT, CLUSTER: FILE}, further="more")
+    on.lists[_MAPS] = [one for one in on.lists[_MAPS] if one["metadata"]["name"] != CLUSTER]
+    assert found(shown, on) == ("unknown", [f"mps and plugin and webhook read {CLUSTER}, which is not there"])
+
+
 def test_where_config_maps_cannot_be_listed_their_order_is_judged(shown: Shown) -> None:
     on = reading(read_by(POLICIES, CLUSTER, TEAM), {})
     on.raw[_MAPS] = status_of(403, 'configmaps is forbidden: User "viewer" cannot list resource "configmaps"')
