@@ -21,10 +21,7 @@ from plugin.health.rules import (
 from plugin.health.state import ApplicationFault, Fault, GpuHealth, NodeHealth, Recovery, Source
 from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
-from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
-
-# NVML's numbers (nvml.h, nvmlComputeMode_t).
-_COMPUTE_MODES = {0: DEFAULT_MODE, 1: EXCLUSIVE_THREAD, 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
+from policies.mig import names_instance
 
 
 class GpuInventory:
@@ -54,7 +51,7 @@ class GpuInventory:
         self._entries: dict[str, Entry] = {}
         self._missing: set[str] = set()  # of the entries, those that this plugin has never found
         self._looks: Mapping[str, Look] = {}  # as last taken
-        self.left_to_others: set[str] = set()  # UUIDs
+        self._left: set[str] = set()  # UUIDs of what was ever left to others
         self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
         self._application_faults: dict[tuple[str, int], int] = {}
         self.skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
@@ -76,6 +73,12 @@ class GpuInventory:
     def absent(self) -> tuple[GpuHealth, ...]:
         """Those that were unhealthy when an earlier plugin shared them, and that this one has not found, or may not."""
         return tuple(one for uuid, one in self._before.items() if one.faults and uuid not in self._entries)
+
+    @property
+    def left_to_others(self) -> frozenset[str]:
+        """UUIDs of the GPUs that are left to others, of those that NVML has now, but for those in MIG mode."""
+        listed = self._left & self._looks.keys()
+        return frozenset(one for one in listed if not (names_instance(one) or self._looks[one].in_mig_mode))
 
     @property
     def reached(self) -> dict[str, Gpu]:
@@ -172,14 +175,14 @@ class GpuInventory:
         for gpu in found:
             if known := self._entries.get(gpu.uuid):
                 self._entries[gpu.uuid] = replace(known, gpu=gpu)
-            elif gpu.uuid not in self.left_to_others:
+            elif gpu.uuid not in self._left:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
         self._look_for_missing(frozenset(gpu.uuid for gpu in found), at)
         for uuid, entry in self._entries.items():
             look = entry.seen_in(self._looks)
             state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
-            self._entries[uuid] = replace(self._entries[uuid], compute_mode=_compute_mode(look))
+            self._entries[uuid] = replace(self._entries[uuid], compute_mode=look.compute_mode_name if look else "")
 
     def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
         """Decide how a GPU is shared; that stays, though its number can become another's."""
@@ -187,12 +190,12 @@ class GpuInventory:
         if strategy:
             self._entries[gpu.uuid] = self._found(gpu, strategy, look, at)
         else:
-            self.left_to_others.add(gpu.uuid)
+            self._left.add(gpu.uuid)
 
     def _look_for_missing(self, found: Collection[str], at: Moment) -> None:
         """Take up those of before that NVML does not reach, and forget those that matter to nobody any more."""
         self._missing.difference_update(found)
-        new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self.left_to_others]
+        new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self._left]
         new = [uuid for uuid in new if missing.why_not_reached(self._looks.get(uuid))]
         held = self._held([*new, *self._missing]) if new or self._missing else ()
         for uuid in [one for one in self._missing if not self._matters(one, self._entries[one].state.faults, held)]:
@@ -241,9 +244,3 @@ class GpuInventory:
         entry = self._entries[uuid]
         changed = bool(state.open) != bool(entry.state.open)
         self._entries[uuid] = replace(entry, state=state, since=at.text if changed else entry.since)
-
-
-def _compute_mode(look: Look | None) -> str:
-    """Name the compute mode of a GPU; a number that is newer than this program's names is not named."""
-    number = look.compute_mode if look is not None else None
-    return "" if number is None else _COMPUTE_MODES.get(number, "")

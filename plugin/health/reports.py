@@ -9,6 +9,10 @@ from plugin.errors import DiscoveryError
 from plugin.gpus.discovery import no_gpus, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.shares.strategy import StrategyOf
+from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
+
+# NVML's numbers (nvml.h, nvmlComputeMode_t).
+_COMPUTE_MODES = {0: DEFAULT_MODE, 1: EXCLUSIVE_THREAD, 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,11 @@ class Look:
     events_failure: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
     compute_mode: int | None = None  # NVML's number; None if the driver does not say
     energy_mj: int | None = None  # total since the driver was loaded or the GPU reset; None if it does not count
+
+    @property
+    def compute_mode_name(self) -> str:
+        """Name the compute mode; a number that is newer than this program's names is not named."""
+        return "" if self.compute_mode is None else _COMPUTE_MODES.get(self.compute_mode, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,21 @@ def test_gpus_that_are_shared_are_known_and_no_others() -> None:
     assert known.left_to_others == {GPUS[2].uuid}
 
 
+def test_of_what_is_left_to_others_those_count_that_nvml_has_now_and_that_are_not_in_mig_mode() -> None:
+    known = inventory()
+    gone = replace(probe(2), gpus=GPUS[:2], looks={FIRST: GOOD, SECOND: GOOD})
+    for seconds, seen, left in (
+        (1, probe(1), {THIRD}),
+        (2, gone, set()),
+        (3, probe(3, g2=Look(problem="it is lost")), {THIRD}),
+        (4, probe(4, g2=Look(in_mig_mode=True)), set()),
+        (5, probe(5), {THIRD}),
+    ):
+        known.take(seen, at(seconds))
+        assert known.left_to_others == left
+        assert [entry.gpu.uuid for entry in known.entries] == [FIRST, SECOND]
+
+
 def test_the_strategy_of_a_gpu_stays_when_its_number_changes() -> None:
     known = inventory(strategies=(MPS, TIME_SLICING, None))
     known.take(probe(1), at(1))
