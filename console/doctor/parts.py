@@ -7,6 +7,7 @@ from console.objects import ContainerStatus, Pod
 from console.seen import COMPONENT_LABEL, ON_NODES, Seen
 
 COMPONENTS: Final = ("webhook", "certs", *ON_NODES)
+_BEHIND: Final = "PodInitializing"
 
 
 def component_of(pod: Pod) -> str:
@@ -40,12 +41,14 @@ def statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
 
 
 def trouble(pod: Pod) -> str:
-    """Say why it does not serve, as far as Kubernetes does."""
-    for status in statuses(pod):
-        for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
-            if held is not None:
-                return ": ".join(filter(None, (held.reason, held.message)))
-    return str(pod.status.phase)
+    """Say why it does not serve, as far as Kubernetes does: what holds it up now, or what ended it before."""
+    known = statuses(pod)
+    now = [one.state.waiting or one.state.terminated for one in known]
+    before = [one.last_state.terminated for one in known if not one.ready]
+    held = [one for one in now if one is not None]
+    # The containers behind one that is to run first wait for it, and say no more.
+    told = [one for one in held if one.reason != _BEHIND] + [one for one in before if one is not None] + held
+    return ": ".join(filter(None, (told[0].reason, told[0].message))) if told else str(pod.status.phase)
 
 
 def _is_done(one: ContainerStatus) -> bool:

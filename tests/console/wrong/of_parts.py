@@ -33,6 +33,9 @@ def left_over(component: str) -> list[Object]:
 
 BEHIND: dict[str, Any] = {"phase": "Pending", "containerStatuses": waiting("PodInitializing")}
 DONE: list[Object] = [{"name": "first", "ready": True, "state": {"terminated": {"reason": "Completed"}}}]
+ONCE_ENDED: Object = {"lastState": {"terminated": {"reason": "OOMKilled"}}}
+SIDECAR: list[Object] = [{"name": "proxy", "ready": True, "state": {"running": {}}, **ONCE_ENDED}]
+CRASHED: list[Object] = [{"name": "first", "ready": False, "state": {"running": {}}, **ONCE_ENDED}]
 WRONG: list[Wrong] = [
     (
         "parts-run",
@@ -75,6 +78,24 @@ WRONG: list[Wrong] = [
         "failure",
         "gpu-share-plugin-gpu-0 on gpu-0 is not ready: ImagePullBackOff: no such image",
         lambda: parts("plugin", initContainerStatuses=DONE, containerStatuses=waiting("ImagePullBackOff")),
+    ),
+    (
+        "parts-run",
+        "failure",
+        "gpu-share-plugin-gpu-0 on gpu-0 is not ready: ImagePullBackOff: no such image",
+        lambda: parts("plugin", initContainerStatuses=SIDECAR, containerStatuses=waiting("ImagePullBackOff")),
+    ),
+    (
+        "parts-run",
+        "warning",
+        "gpu-share-plugin-gpu-0 on gpu-0 is not ready: OOMKilled",
+        lambda: parts("plugin", initContainerStatuses=CRASHED, **BEHIND),
+    ),
+    (
+        "parts-run",
+        "warning",
+        "gpu-share-plugin-gpu-0 on gpu-0 is not ready: Running",
+        lambda: parts("plugin", initContainerStatuses=SIDECAR, containerStatuses=[{"name": "main", "ready": False}]),
     ),
     (
         "images",
