@@ -55,7 +55,7 @@ class LineWriter:
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
         """Wait until all lines so far are written or lost, at most so long; False if they are not."""
         if not self._is_running:
-            return True
+            return self._write_queued(seconds)
         if self._flushing is not None and self._flushing.empty():
             return False  # the last one who waited still would
         self._flushing = SimpleQueue()
@@ -65,6 +65,17 @@ class LineWriter:
         except Empty:
             return False
         self._flushing = None
+        return True
+
+    def _write_queued(self, seconds: float) -> bool:
+        """Write what waits for a thread that could not be had, as far as it is taken without waiting for longer."""
+        waiting = poll()
+        waiting.register(self._descriptor, POLLOUT)
+        queued = [self._queue.get() for _ in range(self._queue.qsize())]
+        for piece in _pieces(one for one in queued if isinstance(one, bytes)):
+            if not waiting.poll(seconds * 1000):
+                return False
+            self._write(piece)
         return True
 
     def _start(self) -> None:

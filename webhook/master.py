@@ -29,6 +29,7 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
         self._clock = clock
         self._looked = clock()
         self._has_forked = False
+        self._is_ending = False
         self._next_start = -inf  # seconds on the clock
         self._warn = WarnOnce(log, clock=clock)
         super().__init__(app)
@@ -50,8 +51,8 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
         super().manage_workers()
 
     def spawn_workers(self) -> None:
-        """Start what is missing, unless that has failed just now."""
-        if self._clock() >= self._next_start:
+        """Start what is missing, unless that has failed just now and others serve."""
+        if not self.WORKERS or self._clock() >= self._next_start:
             super().spawn_workers()
 
     def spawn_worker(self) -> int:
@@ -82,6 +83,8 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
             try:
                 super().reap_workers()
             except HaltServer:
+                if self._is_ending:
+                    continue
                 if not self.WORKERS:
                     raise
                 self._put_off("the last one could not begin, as the log says")
@@ -106,6 +109,7 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
 
     def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002 - the signature is gunicorn's
         """End the workers, after no connection begins any more that one of them would have to accept."""
+        self._is_ending = True
         for listener in self.LISTENERS:
             begin_nothing_more(listener.sock)
         super().stop(graceful)

@@ -26,19 +26,23 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
             signal.signal(one, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
-    def run(self) -> None:
-        """Serve until SIGTERM, or until the master is no more; then answer what is there."""
-        loop = EventLoop(
+    def load_wsgi(self) -> None:
+        """Make all that the system can deny: to the master, a worker that fails in `run` has begun."""
+        super().load_wsgi()
+        self._loop = EventLoop(
             [one.sock for one in self.sockets],
             answer=self.wsgi,
             certificate=self.app.certificate,
             most_connections=self.cfg.worker_connections,
             clock=LoopTime(),
         )
-        loop.wake_by(self.PIPE[0])
+        self._loop.wake_by(self.PIPE[0])
+
+    def run(self) -> None:
+        """Serve until SIGTERM, or until the master is no more; then answer what is there."""
         while self.alive and self.ppid == os.getppid():
-            self._turn(loop)
-        self._end(loop)
+            self._turn()
+        self._end()
 
     def pause(self) -> None:
         """Wait a second before something is tried again that the start needs; the process ends if it is to end."""
@@ -47,8 +51,8 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
         self.notify()
         time.sleep(_NOTIFY_SECONDS)
 
-    def _turn(self, loop: EventLoop) -> None:
-        loop.turn()
+    def _turn(self) -> None:
+        self._loop.turn()
         now = time.monotonic()
         if now >= self._next_notify:
             self._next_notify = now + _NOTIFY_SECONDS
@@ -56,20 +60,20 @@ class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published with
 
     _next_notify = 0.0  # seconds on the monotonic clock
 
-    def _end(self, loop: EventLoop) -> None:
+    def _end(self) -> None:
         """Shut down gracefully: answer what is there or on its way, and close each connection with its answer."""
-        loop.is_ending = True
+        self._loop.is_ending = True
         began = time.monotonic()
-        self._turn_until(loop, began + ACCEPT_SHUTDOWN_SECONDS, is_accepting=True)
-        loop.stop_accepting()
+        self._turn_until(began + ACCEPT_SHUTDOWN_SECONDS, is_accepting=True)
+        self._loop.stop_accepting()
         # Not at once: a caller may be about to use one, and the API server does not repeat a POST.
-        self._turn_until(loop, began + IDLE_SHUTDOWN_SECONDS)
-        loop.end_idle()
-        self._turn_until(loop, began + SHUTDOWN_SECONDS - 1)  # before the master kills us
+        self._turn_until(began + IDLE_SHUTDOWN_SECONDS)
+        self._loop.end_idle()
+        self._turn_until(began + SHUTDOWN_SECONDS - 1)  # before the master kills us
 
-    def _turn_until(self, loop: EventLoop, moment: float, *, is_accepting: bool = False) -> None:
-        while time.monotonic() < moment and (is_accepting or not loop.is_empty):
-            self._turn(loop)
+    def _turn_until(self, moment: float, *, is_accepting: bool = False) -> None:
+        while time.monotonic() < moment and (is_accepting or not self._loop.is_empty):
+            self._turn()
 
 
 def hold_signals() -> Any:

@@ -147,6 +147,25 @@ def test_a_process_whose_lines_nobody_reads_ends_nevertheless(pipe: tuple[int, i
     assert process.wait(10) == 0
 
 
+NO_THREAD = """
+import threading
+def none(_): raise RuntimeError("can't start new thread")
+threading.Thread.start = none
+"""
+
+
+def test_what_is_queued_at_the_end_is_written_where_no_thread_can_be_had(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        subprocess.run([sys.executable, "-c", NO_THREAD + ENDING, "1000"], stderr=log, check=True)
+    lines = [json.loads(line)["message"] for line in (tmp_path / "log").read_text().splitlines()]
+    assert lines == [f"line {number}" for number in range(1000)]
+
+
+def test_a_process_without_a_thread_whose_lines_nobody_reads_ends_nevertheless(pipe: tuple[int, int]) -> None:
+    process = subprocess.Popen([sys.executable, "-c", NO_THREAD + ENDING, "1000"], stderr=pipe[1])
+    assert process.wait(10) == 0
+
+
 def test_what_nobody_caught_is_one_line_of_json() -> None:
     program = """
 import threading

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -128,6 +129,31 @@ def test_a_worker_that_could_not_begin_ends_no_other_and_the_last_one_ends_all(
         started.master.reap_workers()
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_worker_is_tried_at_every_look_where_no_other_serves(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", Forks(FIRST, None, None, None, SECOND, THIRD))
+    assert started.look() == {FIRST}
+    started.master.WORKERS.pop(FIRST).tmp.close()
+    assert started.look() == set()
+    assert started.look() == {SECOND, THIRD}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_master_that_ends_takes_no_note_of_workers_that_could_not_begin(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", Forks(FIRST, SECOND))
+    assert started.look() == {FIRST, SECOND}
+    ended = iter([(FIRST, Master.WORKER_BOOT_ERROR << 8), (SECOND, Master.WORKER_BOOT_ERROR << 8)])
+    monkeypatch.setattr(os, "waitpid", lambda *_: next(ended, (0, 0)))
+    monkeypatch.setattr(os, "kill", lambda *_: started.master.reap_workers())
+    started.master.LISTENERS = []
+    started.master.stop()
+    assert started.master.WORKERS == {}
+
+
 def test_a_worker_waits_for_a_thread_that_looks_for_new_files_and_says_so_at_once(
     policies: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +183,18 @@ def waiting(started: Started, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worke
     monkeypatch.setattr(time, "sleep", lambda _: None)
     yield worker
     worker.tmp.close()
+
+
+def test_a_worker_that_lacks_a_descriptor_for_its_loop_has_not_begun(
+    waiting: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(select, "epoll", denied)
+    with pytest.raises(OSError, match="Too many open files"):
+        waiting.load_wsgi()
+    assert not waiting.booted
 
 
 def test_a_worker_that_waits_is_no_hanging_one(waiting: Worker) -> None:
