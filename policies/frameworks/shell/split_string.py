@@ -8,7 +8,7 @@ from typing import Final
 from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, TOLD, UNREAD
 
 _WORD: Final = re.compile(
-    r"""(?:[^\s"'\\]++|\\.|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|["'\\])++""",
+    r"""(?>[^\s"'\\]++|\\.|"(?>[^"\\]++|\\.)*+"|'(?>[^'\\]++|\\.)*+'|["'\\])++""",
     re.DOTALL,
 )
 _QUOTING: Final = re.compile(r"""\\(.)|["']""", re.DOTALL)
