@@ -30,6 +30,7 @@ _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _FIRST_WORDS: Final = 32  # of what `env -S` splits, among which its program is in any real text
 _WORDS_OF_STEP: Final = 2
+_STEPS_OF_WAYS: Final = 10  # what `env -S` makes of a word with a variable in it
 _MORE_THAN_COUNTED: Final = _WORDS_OF_STEP * (MOST_STEPS + 1)
 # What reads options or a text out of the words behind it.
 _READING: Final = SHELLS.union(TAKING)
@@ -90,9 +91,14 @@ class ShellTaking(ShellCalls):
 
     def _split(self, texts: Sequence[str], most: int) -> Iterator[str]:
         """Yield the words of *texts*, at *most* so many, each as what of it takes most."""
-        for one in islice(chain.from_iterable(map(split_by_env, texts)), most):
-            ways = ways_of_word(one, self._values.of)
-            yield next(chain(filter(_OPTION.match, ways), filter(is_taking_program, ways), ways))
+        work = self._of_container.work
+        for one in islice(chain.from_iterable(split_by_env(text, work) for text in texts), most):
+            if "${" in one:
+                ways = ways_of_word(one, self._values.of)
+                work(_STEPS_OF_WAYS + len(ways))
+                yield next(chain(filter(_OPTION.match, ways), filter(is_taking_program, ways), ways))
+            else:
+                yield one
 
     def _takes(self, words: Sequence[str]) -> None:
         """Take note of words that may take variables from a framework."""

@@ -30,8 +30,9 @@ def together(size: int) -> Iterator[Worst]:
         yield f"times {line[:20]!a}", _alike(3, {"command": ["bash", "-c", filled(line, min(size, 27_000) // 3)]})
     yield from _things(size)
     yield from _in_variables(min(size, 97_000))
-    words = f"{_LIST} {filled('-g ', min(size, 150_000))}"
-    yield "words of env -S", pod("0.2", container(command=["env", "-S", words]))
+    for unit in ("-g ", '"\\"', "x${A} "):
+        words = f"{_LIST} {filled(unit, min(size, 150_000))}"
+        yield f"words of env -S, {unit!a}", pod("0.2", container(command=["env", "-S", words], env=env(1, "1")))
 
 
 def _starts(size: int) -> dict[str, dict[str, Any]]:

@@ -11,16 +11,21 @@ _WORD: Final = re.compile(
     r"""(?>[^\s"'\\]++|\\.|"(?>[^"\\]++|\\.)*+"|'(?>[^'\\]++|\\.)*+'|["'\\])++""",
     re.DOTALL,
 )
-_QUOTING: Final = re.compile(r"""\\(.)|["']""", re.DOTALL)
+_QUOTING: Final = re.compile(r"""["'\\](?:(?<=\\)(.))?""", re.DOTALL)
+_ESCAPES_OF_STEP: Final = 2
 _REFERENCE: Final = re.compile(r"\$\{(\w+)\}", re.ASCII)
 _NO_OPTION: Final = (A_VALUE, A_NAME, A_NUMBER, TOLD)  # a number below 0 is none either
 _ANY_OPTION: Final = "-i"  # in place of one that is unread
 _MOST_WAYS: Final = 16
 
 
-def split_by_env(text: str) -> Iterator[str]:
-    """Yield its words, without quotes."""
+def split_by_env(text: str, work: Callable[[int], None]) -> Iterator[str]:
+    """Yield its words, without quotes; *work* takes the steps beside those of a word."""
+    if not _QUOTING.search(text):
+        yield from text.split()
+        return
     for match in _WORD.finditer(text):
+        work(sum(map(match[0].count, "\"'\\")) // _ESCAPES_OF_STEP)
         yield _QUOTING.sub(r"\1", match[0])
 
 
