@@ -145,10 +145,10 @@ class ClientLimits:
         """Keep what is known of the limits that are *wanted*, and take it up that a new server has the defaults."""
         self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
         self._most = {question: most for question, most in self._most.items() if question in wanted}
-        defaults_hold = not any(self._must_fall(one) for one in wanted.values() if one.server is None)
-        if defaults_hold and now_seconds - self._fell_seconds > _SETTLED_SECONDS:
-            for one in wanted.values():
-                self._most.setdefault(one.question, one.most)
+        are_in_force = not any(self._must_fall(one) for one in wanted.values() if one.server is None)
+        is_settled = are_in_force and now_seconds - self._fell_seconds > _SETTLED_SECONDS
+        for one in wanted.values():  # as each is seen first: one that was to be told stays so
+            self._most.setdefault(one.question, one.most if is_settled else inf)
 
     def _in_turn(self, wanted: Mapping[str, DaemonLimit]) -> list[DaemonLimit]:
         """

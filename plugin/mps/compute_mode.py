@@ -126,8 +126,9 @@ class ComputeModes:
             raise ModeError("the driver says that it has set EXCLUSIVE_PROCESS, and has not: programs would bypass MPS")
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
-        found = self._recorded().get(uuid)
-        mode = self._found[uuid] if found is None else found
+        mode = self._recorded().get(uuid, self._found.get(uuid))
+        if mode is None:
+            return  # another thread has put it back
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), mode)
         self._found.pop(uuid, None)
         try:

@@ -36,3 +36,33 @@ def test_an_nvml_that_hangs_for_one_gpu_keeps_no_other_from_its_mode_and_what_it
         assert ended.result(10) == {}
     assert nvml.modes == {"GPU-a": PROHIBITED, "GPU-b": DEFAULT}
     assert ("GPU-a", EXCLUSIVE) in nvml.written
+
+
+def test_what_another_thread_puts_back_meanwhile_is_no_fault_and_the_others_are_put_back(root: Path) -> None:
+    asked, goes_on, begun = Event(), Event(), Event()
+
+    class Slow(FakeModes):
+        def nvmlInit(self) -> None:  # noqa: N802
+            super().nvmlInit()
+            if asked.is_set():
+                begun.set()
+
+        def nvmlDeviceSetComputeMode(self, handle: str, mode: int, /) -> None:  # noqa: N802
+            if mode != EXCLUSIVE and not asked.is_set():
+                asked.set()
+                assert goes_on.wait(60)
+            super().nvmlDeviceSetComputeMode(handle, mode)
+
+    nvml = Slow({"GPU-a": DEFAULT, "GPU-b": DEFAULT})
+    held = modes(nvml, root)
+    held.hold(["GPU-a", "GPU-b"])
+    with ThreadPoolExecutor() as threads:
+        try:
+            first = threads.submit(held.release, keep={"GPU-b"})
+            assert asked.wait(10)
+            second = threads.submit(held.release, keep=())
+            assert begun.wait(10)
+        finally:
+            goes_on.set()
+        assert (first.result(10), second.result(10)) == ({}, {})
+    assert nvml.modes == {"GPU-a": DEFAULT, "GPU-b": DEFAULT}

@@ -73,7 +73,9 @@ def test_a_server_that_is_new_has_the_defaults_and_may_have_those_of_shortly_bef
         limits.hold(ceiling, (41,), at_most_seconds=LONG)
     assert limits.hold(LOW, (41, 42), at_most_seconds=NONE) == SLOW
     limits._fell_seconds -= 600
-    assert limits.hold(LOW, (41, 42), at_most_seconds=NONE) == Fault()
+    assert limits.hold(LOW, (41, 42), at_most_seconds=NONE) == SLOW  # it began with those, and was told of no others
+    assert limits.hold(LOW, (41, 42), at_most_seconds=LONG) == Fault()
+    assert limits.hold(LOW, (41, 42, 43), at_most_seconds=NONE) == Fault()
 
 
 def test_the_first_server_has_what_was_told_before_it_and_only_that(limits: ClientLimits) -> None:
