@@ -30,7 +30,6 @@ _STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _FIRST_WORDS: Final = 32  # of what `env -S` splits, among which its program is in any real text
 _WORDS_OF_STEP: Final = 2
-_STEPS_OF_WAYS: Final = 10  # what `env -S` makes of a word with a variable in it
 _MORE_THAN_COUNTED: Final = _WORDS_OF_STEP * (MOST_STEPS + 1)
 # What reads options or a text out of the words behind it.
 _READING: Final = SHELLS.union(TAKING)
@@ -92,10 +91,9 @@ class ShellTaking(ShellCalls):
     def _split(self, texts: Sequence[str], most: int) -> Iterator[str]:
         """Yield the words of *texts*, at *most* so many, each as what of it takes most."""
         work = self._of_container.work
-        for one in islice(chain.from_iterable(split_by_env(text, work) for text in texts), most):
+        for one in islice(chain.from_iterable(split_by_env(text, most, work) for text in texts), most):
             if "${" in one:
-                ways = ways_of_word(one, self._values.of)
-                work(_STEPS_OF_WAYS + len(ways))
+                ways = ways_of_word(one, self._values.of, work)
                 yield next(chain(filter(_OPTION.match, ways), filter(is_taking_program, ways), ways))
             else:
                 yield one

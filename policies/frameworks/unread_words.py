@@ -30,7 +30,8 @@ from policies.frameworks.shell_assignments import ShellAssignments
 from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
-_ROUNDS_APART: Final = 3  # in which what is set comes to where it is used in any real text, if it does not grow
+_ROUNDS_OF_GROWTH: Final = 3  # after which a value that has one from before in it is taken for one that grows
+_ROUNDS_APART: Final = 6  # in which what is set comes to where it is used in any real text, if it does not grow
 _MOST_ROUNDS: Final = 24
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 7  # beside those of its call
@@ -80,6 +81,7 @@ class UnreadWords(ShellAssignments):
             self._values.give(EVERYWHERE, given)
         line = CommandWords([[(one,)] for one in words])
         for number in range(_MOST_ROUNDS):
+            self._values.widens_grown = number >= _ROUNDS_OF_GROWTH
             self._values.widens = number >= _ROUNDS_APART
             self._values.again()
             self._again()

@@ -33,6 +33,11 @@ def together(size: int) -> Iterator[Worst]:
     for unit in ("-g ", '"\\"', "x${A} "):
         words = f"{_LIST} {filled(unit, min(size, 150_000))}"
         yield f"words of env -S, {unit!a}", pod("0.2", container(command=["env", "-S", words], env=env(1, "1")))
+    long = env(1, "a" * (size // 2))
+    yield (
+        "env -S of a long value",
+        pod("0.2", container(command=["env", "-S", filled("${A}", min(size // 2, 8000))], env=long)),
+    )
 
 
 def _starts(size: int) -> dict[str, dict[str, Any]]:

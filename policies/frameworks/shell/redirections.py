@@ -46,13 +46,13 @@ class RedirectionReader(HereDocumentReader):
     def _follow(self, sign: str, to: str) -> None:
         """Take note of where a command writes, and its errors, which may be the same."""
         now = self._command
-        number = sign.rstrip("<>&|") or "1"
+        number = sign.rstrip("<>&|") or ("0" if "<" in sign else "1")
         if sign.endswith("&") and to.rstrip("-").isdigit() | (to == "-"):
             is_out = {"1": now.writes_out, "2": now.tells_errors, "": False}.get(to.rstrip("-"), True)
         else:
             is_out = to.startswith(_WHERE_IT_WRITES) or not to
             number = "12" if sign.startswith("&") or sign == ">&" else number
-        if "<" not in sign and "1" in number:
+        if "1" in number:
             now.writes_out = is_out
-        if "<" not in sign and "2" in number:
+        if "2" in number:
             now.tells_errors = is_out

@@ -166,8 +166,9 @@ class ShellVariables(WordGroups):
         if value == REST or value in held or ANYTHING in held or (name in self._plain and PLAIN.fullmatch(value)):
             return
         self.has_changed |= name in self._asked
+        widens = self.widens or (self.widens_grown and any(one and one in value for one in held))
         held.append(ANYTHING if is_set_by_shells(name) else value)
-        if len(held) > (1 if self.widens else MOST_VALUES):
+        if len(held) > (1 if widens else MOST_VALUES):
             self._held[name] = one_of(held)
             self._plain.add(name)
 

@@ -33,6 +33,7 @@ class WordGroups:
         self.shifts = False  # a command may take the first of several words away
         self.joins = False  # or put words behind those that a text or a function was given
         self.widens = False  # what is set anew stands for whatever may be made of it
+        self.widens_grown = False  # so does what has in it what was set before
 
     def _scalar(self, name: str) -> list[str]:
         raise NotImplementedError

@@ -38,6 +38,8 @@ IN_IT = (
     'sleep "$X" 2>/dev/stdout',
     'sleep "$X" 2>"$LOG"',
     'sleep "$X" &>/dev/stdout',
+    'sleep "$X" 2<&1',
+    'sleep "$X" 2<>/dev/stdout',
 )
 
 

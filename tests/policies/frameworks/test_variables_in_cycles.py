@@ -26,6 +26,15 @@ HARMLESS = (
     f'walk() {{ for e in "$1"/*; do if [ -d "$e" ]; then walk "$e"; else echo "$e"; fi; done; }}\nwalk /data\n{SERVE}',
     f'walk() {{ for e in "$1"/*; do n=$(walk "$e"); echo "$n/$e"; done; }}\nwalk /data\n{SERVE}',
 )
+IN_STEPS = (  # each of which a further reading finds, and none of which grows
+    (
+        'log() { echo "$1" >&2; }; die() { log "$1"; exit 1; }; need() { [ -n "$1" ] || die "$1 is not set"; }\n'
+        'need MODEL_PATH\nexec "$@"'
+    ),
+    'd() { vllm serve m --gpu-memory-utilization "$1"; }; c() { d "$1"; }; b() { c "$1"; }; a() { b "$1"; }\na 0.1',
+    'd() { "$@"; }; c() { d "$@"; }; b() { c "$@"; }; a() { b "$@"; }\na mkdir -p /x\na vllm serve m',
+    "serve() { vllm serve m --gpu-memory-utilization $C; }; c() { C=$B; serve; }; b() { B=$A; c; }; A=0.1; b",
+)
 WITH_THE_SHARE = (
     f'conf="${PYTORCH},expandable_segments:True"; {PYTORCH}="$conf" python t.py',
     f'conf="${PYTORCH},expandable_segments:True"\nexport {PYTORCH}="$conf"\npython t.py',
@@ -52,6 +61,13 @@ def a_text(text: str) -> dict[str, object]:
 def test_variables_of_a_cycle_that_reach_no_framework_are_granted_without_a_word(text: str) -> None:
     assert granted(a_text(text), SLICED).warnings == ()
     assert granted(a_text(text), MPS).warnings == ()
+
+
+@pytest.mark.parametrize("text", IN_STEPS)
+def test_functions_that_call_those_before_them_are_read_to_the_last_one(text: str) -> None:
+    words = ["--", "vllm", "serve", "m", "--gpu-memory-utilization", "0.1"]
+    on = pod("0.2", container(command=["bash", "-c", text, *words], env=ENV))
+    assert granted(on, SLICED).warnings == ()
 
 
 @pytest.mark.parametrize("text", WITH_THE_SHARE)
