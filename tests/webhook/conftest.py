@@ -1,11 +1,17 @@
+import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from certs.issuer import issue_to_directory
+from policies.reading.store import PolicyStore
 from tests.webhook import serving
 from tests.webhook.serving import Server
+from webhook.server import Server as Unstarted
+from webhook.settings import Settings
+from webhook.tls import ServingCertificate
 
 UP_TO_HALF = b'share: {maximum: "0.5"}\n'
 
@@ -48,3 +54,18 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     for server in started:
         if server.process.poll() is None:
             server.interrupt()
+
+
+@pytest.fixture
+def unstarted(policies: Path, certificates: Path) -> Iterator[Unstarted]:
+    """A server of two workers that nobody has started."""
+    pair = certificates / "tls.crt", certificates / "tls.key"
+    listener = socket.create_server(("127.0.0.1", 0))
+    number = listener.fileno()
+    yield Unstarted(
+        Settings(policies, *pair, workers=2),
+        listener=listener,
+        store=PolicyStore(policies),
+        certificate=ServingCertificate(*pair),
+    )
+    os.close(number)

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import select
-import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from policies.reading.store import PolicyStore
 from webhook import watch as watching
 from webhook.master import Master
 from webhook.server import Server
-from webhook.settings import Settings
 from webhook.tls import ServingCertificate
 from webhook.worker import Worker
 
@@ -61,22 +59,11 @@ class Started:
 
 
 @pytest.fixture
-def started(policies: Path, certificates: Path) -> Iterator[Started]:
-    pair = certificates / "tls.crt", certificates / "tls.key"
-    listener = socket.create_server(("127.0.0.1", 0))
-    number = listener.fileno()
-    made = Started(
-        Server(
-            Settings(policies, *pair, workers=2),
-            listener=listener,
-            store=PolicyStore(policies),
-            certificate=ServingCertificate(*pair),
-        )
-    )
+def started(unstarted: Server) -> Iterator[Started]:
+    made = Started(unstarted)
     yield made
     made.close()
     gc.collect()  # what gunicorn leaves open of a worker that does not begin
-    os.close(number)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -2,24 +2,19 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from gunicorn.workers.workertmp import WorkerTmp
 
-from policies.reading.store import PolicyStore
 from webhook.master import Master
 from webhook.server import Server
-from webhook.settings import Settings
-from webhook.tls import ServingCertificate
 
 
 @dataclass
@@ -49,25 +44,15 @@ class Hanging:
 
 
 @pytest.fixture
-def hanging(policies: Path, certificates: Path) -> Iterator[Hanging]:
-    pair = certificates / "tls.crt", certificates / "tls.key"
-    listener = socket.create_server(("127.0.0.1", 0))
-    number = listener.fileno()
-    server = Server(
-        Settings(policies, *pair),
-        listener=listener,
-        store=PolicyStore(policies),
-        certificate=ServingCertificate(*pair),
-    )
+def hanging(unstarted: Server) -> Iterator[Hanging]:
     with (
         subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process,
-        closing(WorkerTmp(server.cfg)) as tmp,
+        closing(WorkerTmp(unstarted.cfg)) as tmp,
     ):
         try:
-            yield Hanging(process, tmp, server)
+            yield Hanging(process, tmp, unstarted)
         finally:
             process.kill()
-            os.close(number)
 
 
 def test_a_worker_that_hangs_is_ended(hanging: Hanging) -> None:
