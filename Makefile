@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# The tests start hundreds of processes, and without bytecode each compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo help test check bench soak lock protocol documents manifests format image image-test cluster-test clean
 
@@ -75,3 +77,4 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-header --no-ann
 
 clean: ## remove .venv and all caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
