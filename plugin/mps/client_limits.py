@@ -63,6 +63,7 @@ class DaemonLimit:
     command: str  # that sets it
     question: str  # that it is checked by
     is_kept: Callable[[str], bool]  # by the answer to the question
+    is_rounded: bool  # in answers, so that one that is as before does not prove that nothing was changed
     server: int | None  # PID; None is the default of servers that are started later
 
 
@@ -81,6 +82,7 @@ def daemon_limits(ceiling: Ceiling, servers: tuple[int, ...]) -> Iterator[Daemon
             command=f"set_{kind}active_thread_percentage{pid} {percent}",
             question=f"get_{kind}active_thread_percentage{pid}",
             is_kept=lambda answer: percentage(answer) == float(percent),
+            is_rounded=False,
             server=server,
         )
         yield DaemonLimit(
@@ -88,6 +90,7 @@ def daemon_limits(ceiling: Ceiling, servers: tuple[int, ...]) -> Iterator[Daemon
             command=f"set_{kind}device_pinned_mem_limit{pid} {ONLY_GPU} {mib}M",
             question=f"get_{kind}device_pinned_mem_limit{pid} {ONLY_GPU}",
             is_kept=lambda answer: keeps_memory_limit(answer, mib),
+            is_rounded=True,
             server=server,
         )
 
@@ -205,11 +208,13 @@ class ClientLimits:
         return ""
 
     def _is_unchanged(self, limit: DaemonLimit) -> bool:
-        """Ask for a limit that was in force, and say whether it still is."""
+        """Ask whether a limit that was in force still is, and set it again where the same answer proves little."""
         answer = self._control.ask(limit.question)
         self._unchecked.discard(limit.question)
         command, expected = self._in_force.pop(limit.question)
         if answer == expected:
+            if limit.is_rounded:
+                self._control.ask(command)
             self._in_force[limit.question] = (command, expected)
             return True
         said = {"question": limit.question, "expected": expected.strip(), "got": excerpt(answer)}

@@ -94,6 +94,22 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     assert (line["expected"], line["got"]) == ("20.0", "'100.0'")
 
 
+def test_a_limit_on_memory_that_somebody_changed_within_a_gigabyte_is_set_again_though_no_answer_shows_it(
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, limits=0.1)))
+    supervisor.ceiling = Fraction(2, 10)
+    standin.behave(servers={"42": "ACTIVE"})
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        for of in ("set_default_device_pinned_mem_limit 0", "set_device_pinned_mem_limit 42 0"):
+            supervisor._daemon.control.ask(f"{of} 29600M")  # as a tenant can; it answers 28G as before
+            standin.forget()
+            wait_until(lambda: f"{of} 28728M" in standin.commands())  # noqa: B023 - called here
+        assert supervisor.report.state == "ready"
+    assert said(caplog, "an MPS limit was changed: set again") == []
+
+
 @pytest.mark.parametrize(
     "lie",
     [

@@ -110,10 +110,34 @@ def test_however_slow_it_is_each_limit_has_its_turn_of_being_checked(limits: Cli
     def are_checked() -> bool:
         limits.doubt()
         limits.hold(LOW, (41,), at_most_seconds=0.05)  # for one of them
-        return len(set(standin.commands())) == 4
+        return sum(one.startswith("get_") for one in set(standin.commands())) == 4
 
     wait_until(are_checked)
-    assert told(standin) == []
+    assert not any("thread" in one for one in told(standin))
+
+
+def test_a_check_tells_the_limits_on_memory_once_more_and_no_others(limits: ClientLimits, standin: StandIn) -> None:
+    limits.hold(LOW, (41,), at_most_seconds=LONG)
+    standin.forget()
+    limits.doubt()
+    for _ in range(3):
+        assert limits.hold(LOW, (41,), at_most_seconds=LONG) == Fault()
+    memory = ("default_device_pinned_mem_limit 0", "device_pinned_mem_limit 41 0")
+    assert sorted(told(standin)) == sorted(f"set_{one} 28000M" for one in memory)
+
+
+def test_a_limit_on_memory_that_a_check_could_not_tell_is_told_at_the_next_look(
+    limits: ClientLimits, daemon: Daemon, standin: StandIn
+) -> None:
+    limits.hold(LOW, (), at_most_seconds=LONG)
+    limits.doubt()
+    standin.behave(hang=["set_default_device_pinned_mem_limit"])
+    assert "no answer within" in limits.hold(LOW, (), at_most_seconds=LONG).why
+    standin.behave()
+    daemon.control.give_up()
+    standin.forget()
+    assert limits.hold(LOW, (), at_most_seconds=LONG) == Fault()
+    assert told(standin) == ["set_default_device_pinned_mem_limit 0 28000M"]
 
 
 def test_while_a_slow_daemon_is_told_of_a_ceiling_that_has_fallen_no_container_may_start(
