@@ -7,14 +7,14 @@ to the daemon's socket and raise the ceiling, or lower it for its neighbours, so
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
 from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
-from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_pids
+from plugin.mps.answers import ServerState, excerpt, keeps_memory_limit, percentage, server_pids
 from plugin.mps.control import Control
 from plugin.mps.restart_policy import INITIALIZING_SECONDS
 from plugin.mps.seen import Fault, not_done
@@ -67,7 +67,7 @@ class DaemonLimit:
     server: int | None  # PID; None is the default of servers that are started later
 
 
-def daemon_limits(ceiling: Ceiling, servers: tuple[int, ...]) -> Iterator[DaemonLimit]:
+def daemon_limits(ceiling: Ceiling, servers: Iterable[int]) -> Iterator[DaemonLimit]:
     """
     List the limits of a daemon.
 
@@ -119,9 +119,9 @@ class ClientLimits:
         """Look at the next call whether all still holds."""
         self._check_due_seconds = 0.0
 
-    def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> Fault:
+    def hold(self, ceiling: Ceiling, servers: Mapping[int, ServerState], *, at_most_seconds: float) -> Fault:
         """
-        Tell the daemon what it does not know, and again what was changed.
+        Tell the daemon what it does not know, and again what was changed, of all its *servers* those that are active.
 
         After *at_most_seconds* no more is begun: the next call goes on, and a slow daemon is looked at meanwhile.
 
@@ -130,8 +130,9 @@ class ClientLimits:
         """
         begun_seconds = boot_seconds()
         self._turns += 1
-        wanted = {one.question: one for one in daemon_limits(ceiling, servers)}
-        self._keep_known(wanted, begun_seconds)
+        there = {one.question: one for one in daemon_limits(ceiling, servers)}
+        wanted = {question: one for question, one in there.items() if _can_be_told(one, servers)}
+        self._keep_known(wanted, there, begun_seconds)
         if begun_seconds >= self._check_due_seconds:
             self._unchecked = set(self._in_force)
             self._check_due_seconds = begun_seconds + self._timing.limits
@@ -144,14 +145,19 @@ class ClientLimits:
             return Fault("the daemon is slow, and was not told all of its limits yet")
         return Fault()
 
-    def _keep_known(self, wanted: Mapping[str, DaemonLimit], now_seconds: float) -> None:
-        """Keep what is known of the limits that are *wanted*, and take it up that a new server has the defaults."""
+    def _keep_known(self, wanted: Mapping[str, DaemonLimit], there: Iterable[str], now_seconds: float) -> None:
+        """
+        Keep what is known of the limits that are *wanted*, and take it up that a new server has the defaults.
+
+        Of those that are *there* and not wanted, for now, nothing is known once they are.
+        """
         self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
         self._most = {question: most for question, most in self._most.items() if question in wanted}
         are_in_force = not any(self._must_fall(one) for one in wanted.values() if one.server is None)
         is_settled = are_in_force and now_seconds - self._fell_seconds > _SETTLED_SECONDS
         for one in wanted.values():  # as each is seen first: one that was to be told stays so
             self._most.setdefault(one.question, one.most if is_settled else inf)
+        self._most = dict.fromkeys(there, inf) | self._most
 
     def _in_turn(self, wanted: Mapping[str, DaemonLimit]) -> list[DaemonLimit]:
         """
@@ -220,3 +226,7 @@ class ClientLimits:
         said = {"question": limit.question, "expected": expected.strip(), "got": excerpt(answer)}
         _log.warning("an MPS limit was changed: set again", extra={"gpu": self._gpu_uuid, **said})
         return False
+
+
+def _can_be_told(limit: DaemonLimit, servers: Mapping[int, ServerState]) -> bool:
+    return limit.server is None or servers[limit.server] == "ACTIVE"

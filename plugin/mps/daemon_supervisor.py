@@ -85,7 +85,6 @@ class DaemonSupervisor:
         self._in_use = GpusInUse(context.tenancy, context.parts)
         self._callers = SilentCallers(context.container_logs)
         self._status = DaemonStatus()
-        self._active: tuple[int, ...] = ()
         self.report = report_of("starting", self._status.why)
 
     @property
@@ -155,8 +154,7 @@ class DaemonSupervisor:
             self._limits.doubt()
         if not isinstance(seen, Answered | Unreachable) or not seen.servers:
             return seen
-        self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
-        return with_fault(seen, self._hold_limits(at_most_seconds=at_most_seconds))
+        return with_fault(seen, self._hold_limits(seen, at_most_seconds=at_most_seconds))
 
     def _left(self, seen: Answered | Unread | Unreachable) -> Seen:
         if not (seen.in_use and self._is_left()):
@@ -182,9 +180,8 @@ class DaemonSupervisor:
         if ending.is_set():  # nothing more that may take its time
             return Answered({})
         self._limits.forget()
-        self._active = ()
         # Before there is a server: the defaults reach those that are started later.
-        self._hold_limits(at_most_seconds=self._context.timing.start)
+        self._hold_limits(Answered({}), at_most_seconds=self._context.timing.start)
         return self._served(ending)
 
     def _not_exclusive(self) -> str:
@@ -215,8 +212,8 @@ class DaemonSupervisor:
             self._status = replace(self._status, why=str(error), running=bool(self._daemon.hangs))
             self._report(self._status.state, self._status.why)
 
-    def _hold_limits(self, *, at_most_seconds: float) -> Fault:
-        return self._limits.hold(ceiling_of(self.gpu, self.ceiling), self._active, at_most_seconds=at_most_seconds)
+    def _hold_limits(self, seen: Answered | Unreachable, *, at_most_seconds: float) -> Fault:
+        return self._limits.hold(ceiling_of(self.gpu, self.ceiling), seen.servers, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
         self._report("stopped", "gpu-share mps ends")

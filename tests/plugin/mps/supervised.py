@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plugin.mps.answers import ServerState
 from plugin.mps.daemon_supervisor import DaemonSupervisor
 from tests.plugin.waiting import wait_until
 
@@ -25,6 +26,11 @@ def running(supervisor: DaemonSupervisor) -> Iterator[DaemonSupervisor]:
 
 def is_now(supervisor: DaemonSupervisor, state: str, why: str = "") -> None:
     wait_until(lambda: supervisor.report.state == state and why in supervisor.report.why)
+
+
+def active(*pids: int) -> dict[int, ServerState]:
+    """Give servers as a look sees them."""
+    return dict.fromkeys(pids, "ACTIVE")
 
 
 def said(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from plugin.mps.client_limits import Ceiling
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.standin import StandIn, alive
-from tests.plugin.mps.supervised import is_now, running, said
+from tests.plugin.mps.supervised import active, is_now, running, said
 from tests.plugin.waiting import wait_until
 
 
@@ -159,9 +159,9 @@ def test_a_server_that_ends_while_it_is_told_its_limits_is_no_fault(
     supervisor._daemon.start()
     limits.forget()
     standin.behave(lie={"get_device_pinned_mem_limit": "no such server"}, servers={"42": "ACTIVE"})
-    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41,), at_most_seconds=9.0)
+    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), active(41), at_most_seconds=9.0)
     assert fault.why == ""
-    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41, 42), at_most_seconds=9.0)
+    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), active(41, 42), at_most_seconds=9.0)
     assert "get_device_pinned_mem_limit 42 0 answers 'no such server'" in fault.why
 
 

@@ -47,7 +47,7 @@ def test_a_daemon_whose_socket_is_gone_is_ended_while_it_is_held_once_its_server
 ) -> None:
     with running(supervisor):  # no kubelet says that nobody holds a share
         is_now(supervisor, "ready")
-        (server,) = supervisor._active
+        (server,) = supervisor._daemon._serving
         (pipes / UUID / "control").unlink()
         is_now(supervisor, "failed", "somebody removed the socket of the daemon")
         time.sleep(1)  # of twenty looks
