@@ -7,16 +7,16 @@ from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import UNREAD
-from policies.frameworks.shell.options import KEEPING, LOGIN
+from policies.frameworks.shell.options import KEEPING, LOGIN, RESETTING
 from policies.frameworks.shell.tools import runs_another, tool
 
 # Programs before a program, as far as they take variables away, and their options that do.
 _STARTING: Final = {
     "doas": re.compile("doas"),
-    "env": re.compile(r"-|-[0v]*i[0v]*|--ignore-e[a-z]*"),
+    "env": re.compile(r"-|-[0v]*i[0v]*|--i(?!gnore-s)[a-z-]*"),  # busybox has no other that begins so
     "exec": re.compile(r"-[acl]*c[acl]*"),
     "runuser": LOGIN,
-    "setpriv": re.compile("--reset-env"),
+    "setpriv": RESETTING,
     "su": LOGIN,
     "sudo": re.compile("sudo"),
 }
@@ -37,7 +37,7 @@ _WITH_SHELL: Final = {  # where they name no program
     "doas": re.compile("-s"),
     "runuser": re.compile(""),
     "su": re.compile(""),
-    "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--login|--shell"),
+    "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--lo[gin]*|--sh[el]*"),
 }
 KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
 _COMMAND = re.compile(r"[^;&|\n]+")

@@ -9,8 +9,11 @@ from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.rest import SPACE
 
-LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment
+LOGIN: Final = re.compile(r"-|-[A-Za-z]*l[A-Za-z]*|--l[a-z]*")  # of su, also abbreviated: the user's own environment
+RESETTING: Final = re.compile(r"--res[a-z-]*")  # of setpriv
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
+TAKES_TEXT: Final = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
+MAY_TAKE_TEXT: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")  # of a shell, with others that stand together
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
 _LONG_OF_ENV: Final = "|".join(  # with a word, and abbreviated
     name[:end] for name in ("argv0", "chdir", "split-string", "unset") for end in range(1, len(name) + 1)
@@ -38,7 +41,7 @@ def loses_environment(wrappers: Sequence[str]) -> bool:
         return True
     if ("su" in names or "runuser" in names) and any(map(LOGIN.fullmatch, wrappers)):
         return True
-    if "setpriv" in names and "--reset-env" in wrappers:
+    if "setpriv" in names and any(map(RESETTING.fullmatch, wrappers)):
         return True
     return "env" in names and any(one.startswith("-") for one in wrappers[names.index("env") :])
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
-from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, TOLD, UNREAD
+from policies.frameworks.expansion import A_NAME, A_NUMBER, A_VALUE, ANYTHING, TOLD, UNREAD
 
 _WORD: Final = re.compile(
     r"""(?>[^\s"'\\]++|\\.|"(?>[^"\\]++|\\.)*+"|'(?>[^'\\]++|\\.)*+'|["'\\])++""",
@@ -20,16 +20,20 @@ _STEPS_OF_WAYS: Final = 10
 _REFERENCE: Final = re.compile(r"\$\{(\w+)\}", re.ASCII)
 _NO_OPTION: Final = (A_VALUE, A_NAME, A_NUMBER, TOLD)  # a number below 0 is none either
 _ANY_OPTION: Final = "-i"  # in place of one that is unread
+_ENDS: Final = f"-{ANYTHING}"  # where the string ends early, and nobody says where the words behind it begin
 _MOST_WAYS: Final = 16
 
 
 def split_by_env(text: str, most: int, work: Callable[[int], None]) -> Iterator[str]:
-    """Yield its words, at *most* so many, without quotes; *work* takes the steps beside those of a word."""
-    if not _QUOTING.search(text):
+    """Yield its words, at *most* so many, to where it ends; *work* takes the steps beside those of a word."""
+    if not (_QUOTING.search(text) or "#" in text):
         yield from text.split(maxsplit=most)[:most]
         return
     for match in _WORD.finditer(text):
         work(sum(map(match[0].count, "\"'\\")) // _ESCAPES_OF_STEP)
+        if match[0].startswith("#") or "\\c" in match[0]:
+            yield _ENDS
+            return
         yield _QUOTING.sub(r"\1", match[0])
 
 

@@ -50,11 +50,17 @@ TAKING = {
     r"env -S '-\i ./t'": f"Write env -i {JAX}=0.2",
     "O=i; export O; env -S '-${O} ./t'": f"Write env -i {JAX}=0.2",
     "O=sudo; export O; env -S '${O} ./t'": f"Write sudo --preserve-env={JAX}",
+    "env --ignore-e ./t": f"Write env --ignore-e {JAX}=0.2",
     f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
     f"typeset +rx {JAX}; ./t": f"Remove typeset +x {JAX}",
     "setpriv --reset-env python3 t.py": "Write setpriv without --reset-env",
+    "setpriv --res python3 t.py": "Write setpriv without --res",
+    "su --logi app -c ./t": "Write su without --logi",
+    "su -Pl app -c ./t": "Write su without -Pl",
+    "runuser --l app -c ./t": "Write runuser without --l",
+    "sudo --logi <<E\n./t\nE": f"Write sudo --preserve-env={JAX}",
     "su - app <<E\n./t\nE": "Write su without -",
     'again() { n=$1; shift; until "$@"; do sleep $n; done; }; again 3 sudo ./t': f"Write sudo --preserve-env={JAX}",
     'again() { shift; "$@"; }; again 3 su - app -c ./t': "Write su without -",
@@ -124,6 +130,9 @@ KEEPING = (
     "dpkg -l sudo vim; ./t",
     "set -e; export -n HTTPS_PROXY; ./t",
     "env --ignore-signal ./t",
+    "env --ignore-s=PIPE ./t",
+    r"env -S './t --color #fff \c'",
+    "setpriv --reuid 1 --regid 1 ./t",
     "A=(a b); declare -A B; ./t",
     "python3 t.py --groups wheel sudo docker",
     "kubectl exec -c main pod -- x; ./t",
@@ -187,6 +196,10 @@ def test_such_a_text_that_takes_nothing_from_a_framework_is_granted(shell: str, 
         ["/entrypoint.sh", "sudo", "./t"],
         ["/usr/bin/env", "-i", "./t"],
         ["su", "-", "app", "-c", "./t"],
+        ["su", "--logi", "app", "-c", "./t"],
+        ["setpriv", "--reset-e", "./t"],
+        ["env", "-S", r"-i\c", "./t"],
+        ["env", "-S", "--unset #", JAX, "./t"],
     ],
 )
 def test_a_command_without_a_shell_is_judged_too(words: list[str]) -> None:
@@ -229,7 +242,7 @@ def test_words_that_env_splits_are_looked_through_as_far_as_texts_are_read(
     assert max(looked_through) == most
 
 
-@pytest.mark.parametrize("words", [f"--uns {JAX} ./t", "${O} ./t", "-${O} ./t", "-S '-i ./t'"])
+@pytest.mark.parametrize("words", [f"--uns {JAX} ./t", "${O} ./t", "-${O} ./t", "-S '-i ./t'", r"-\c x", "--unset #x"])
 def test_an_option_that_env_makes_up_where_it_splits_words_is_denied(words: str) -> None:
     unread = {"name": "O", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
     on = pod("0.2", container(image=IMAGE, command=["env", "-S", words], env=[unread]))
