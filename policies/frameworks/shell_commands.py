@@ -17,7 +17,6 @@ from policies.frameworks.shell.options import (
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
 from policies.frameworks.shell.written_values import mark_of_written
 from policies.frameworks.shell_declarations import ShellDeclarations
@@ -179,5 +178,5 @@ class ShellCommands(ShellDeclarations):
             self._give_text(call)
         if program in self._functions:
             self._call_function(program, call)
-        elif not (is_any or starts_shell) and any(map(has_positional, passed)):
+        elif not (is_any or starts_shell) and call.passed.may_hand_text:
             self._give_text(call)

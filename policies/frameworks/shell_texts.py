@@ -17,7 +17,7 @@ from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import is_made_up
 from policies.frameworks.shell.said import Heard, Said
 from policies.frameworks.shell.script import EVERYWHERE, Script
-from policies.frameworks.shell.signs import assigns_in_index, computes, has_positional, may_refer
+from policies.frameworks.shell.signs import assigns_in_index, computes, may_refer
 from policies.frameworks.shell.values import Values
 
 _DEEPEST: Final = 12  # texts in one another
@@ -147,7 +147,7 @@ class ShellTexts:
             return
         self._of_container.work(_STEPS_OF_LOOK)
         is_read = ANYTHING not in text and computes(text) and self._run(text, is_text=False)
-        if not is_read and self._index.names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
+        if not is_read and self._index.names_framework(text) and (_ASSIGNS.search(text) or self._values.may_give(text)):
             self._unreadable(text, reads=True)
         elif not is_read:
             self._unread.add(text)

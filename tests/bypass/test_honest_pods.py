@@ -1,4 +1,4 @@
-"""Pods as charts, operators and pipelines make them are granted with every sidecar, or denied for a reason."""
+"""Pods as charts, operators and pipelines make them are granted with every sidecar and stay, or denied for a reason."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import yaml
 
 from policies.grant import Denied
 from tests.policies.pods import decided, pod, policies
+from tests.webhook.reviews import answer, call, patch_of, patched
 
 _FOLDER = Path(__file__).parent / "honest"
 _SIDECARS: dict[str, Any] = yaml.safe_load((_FOLDER / "sidecars.yaml").read_text())
@@ -41,3 +42,14 @@ def test_an_honest_pod_is_granted(name: str, strategy: str, sidecar: str) -> Non
     if code == "MemoryArgumentAboveShare":
         assert isinstance(decision, Denied)
         assert "--option=$(NAME)" in decision.deny.message
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+@pytest.mark.parametrize("name", HONEST)
+def test_a_second_review_of_an_honest_pod_changes_nothing(name: str, strategy: str) -> None:
+    if strategy in HONEST[name].get("denied", {}):
+        return
+    by, on = policies(f"strategy: {strategy}", "handover: [cdi]"), honest_pod(HONEST[name], {})
+    again = answer(call(patched(on, answer(call(on), by))), by)
+    assert again["allowed"], again
+    assert not patch_of(again)

@@ -9,6 +9,8 @@ import msgspec
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.shell.options import MAY_TAKE_TEXT, TAKES_TEXT
+from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
@@ -64,6 +66,15 @@ class CommandWords:
         if self._runs_another is None:
             self._runs_another = runs_another([*self.line, *self.uncertain()])
         return self._runs_another
+
+    @property
+    def may_hand_text(self) -> bool:
+        """Whether one may be a text for a shell that gets others: of an unknown program, what stands behind -c."""
+        if not any(map(has_positional, self.every())):
+            return False
+        if self.line[0].startswith("-") or self.uncertain():  # options for a shell, behind `su root --`, or perhaps
+            return any(map(MAY_TAKE_TEXT.fullmatch, self.every()))
+        return any(TAKES_TEXT.fullmatch(before) and has_positional(one) for before, one in pairwise(self.line))
 
     def behind(self, place: int) -> "CommandWords":
         """Return the words from *place* on."""

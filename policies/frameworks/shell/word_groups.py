@@ -9,6 +9,7 @@ from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL
 from policies.frameworks.shell.several import MOST_VALUES, one_of
+from policies.frameworks.shell.signs import has_positional
 
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
@@ -94,6 +95,10 @@ class WordGroups:
         groups = self._groups.get(name, [])
         self._looked_at(chain.from_iterable(groups))
         return groups
+
+    def may_give(self, text: str) -> bool:
+        """Whether a text refers to words, and some are given that any text may get."""
+        return has_positional(text) and bool(self._groups_of(EVERYWHERE))
 
     def give(self, name: str, words: Sequence[str]) -> None:
         """Take note of words that stand together in an array, or are given to a text or a function."""
