@@ -15,6 +15,8 @@ KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
 TAKES_TEXT: Final = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 MAY_TAKE_TEXT: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")  # of a shell, with others that stand together
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
+_STREAMS: Final = ("stdin", "stdout", "stderr")
+_UP_TO_PATTERN = re.compile(rf".*(?:[*?\[\]{{}}~]|{UNREAD}.?)", re.DOTALL)
 _LONG_OF_ENV: Final = "|".join(  # with a word, and abbreviated
     name[:end] for name in ("argv0", "chdir", "split-string", "unset") for end in range(1, len(name) + 1)
 )
@@ -80,9 +82,23 @@ def takes_words_of_file(wrappers: Sequence[str]) -> bool:
     return any(one.startswith(("-a", "--arg-file")) for one in wrappers)
 
 
+def may_be_stream(path: str) -> bool:
+    """
+    Whether a path may lead to what a command reads or writes already, as `/dev/stdout` and `/proc/self/fd/1` do.
+
+    Its last name says so, wherever that is looked for; one with a pattern in it may end as what stands behind that.
+    """
+    name = path.rpartition("/")[2]
+    pattern = _UP_TO_PATTERN.match(name)
+    if pattern is None:
+        return name in _STREAMS or name.isdigit()
+    end = name[pattern.end() :]
+    return not end or end.isdigit() or any(one.endswith(end) for one in _STREAMS)
+
+
 def is_input(path: str) -> bool:
     """Whether a script at *path* is what a shell is given with a here-document or a pipe."""
-    return any(one in path for one in _FILES_OF_INPUT)
+    return any(one in path for one in _FILES_OF_INPUT) or path.rpartition("/")[2].isdigit()
 
 
 def behind_options(words: Sequence[str]) -> tuple[int, bool]:

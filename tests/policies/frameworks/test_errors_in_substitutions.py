@@ -19,6 +19,11 @@ ELSEWHERE = (
     "nvidia-smi -L 2>&1 | wc -l",
     "{ nvidia-smi -L; nvidia-smi; } 2>&1 | wc -l",
     'sleep "$X" >&2',
+    "nproc 2>/tmp/x.log",
+    'nproc 2>>"$DIR/err.log"',
+    'nproc 2>>"$LOG.err"',
+    "nproc 2>/tmp/err.$$",
+    'nvidia-smi -L 2>"$DIR/smi.log" | wc -l',
 )
 IN_IT = (
     'sleep "$X" 2>&1',
@@ -40,6 +45,12 @@ IN_IT = (
     'sleep "$X" &>/dev/stdout',
     'sleep "$X" 2<&1',
     'sleep "$X" 2<>/dev/stdout',
+    'sleep "$X" 2>//dev/stdout',
+    'sleep "$X" 2>stdout',
+    'sleep "$X" 2>/de$Y',
+    'sleep "$X" 2>/d?v/std*',
+    'sleep "$X" 2>/proc/thread-self/fd/$((0+1))',
+    'sleep "$X" 2>/dev/fd/$#',
 )
 
 
