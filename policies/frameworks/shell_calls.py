@@ -40,6 +40,11 @@ class ShellCalls(ShellTools):
         names = self._functions, self._open_functions, self._loose_functions
         return (*map(len, names), self._is_fed, self._undefines)
 
+    @property
+    def _is_fed_here(self) -> bool:
+        """Whether the command that is looked at may read what others write: a download is nobody's here."""
+        return self._is_fed and not self._downloads
+
     def _context_of(self, text: str) -> str:
         """Return whose words $1 is one of in *text*; no function has such a name."""
         return f"{POSITIONAL}#{self._contexts.setdefault(text, len(self._contexts))}"
@@ -78,11 +83,11 @@ class ShellCalls(ShellTools):
         at, has_text = behind_options(words.line[1:])
         at += 1
         if at >= len(words.places):  # what an option at the end asks for is not there
-            self._reads_input |= self._is_fed and not self._bodies
+            self._reads_input |= self._is_fed_here and not self._bodies
             return True
         if not has_text:
             reads = any(one.startswith("-") and "s" in one for one in words.line[1:at])
-            may_read = reads or (UNREAD in words.line[at] and self._is_fed)
+            may_read = (reads and not self._downloads) or (UNREAD in words.line[at] and self._is_fed_here)
             self._reads_input |= is_input(words.line[at]) or (may_read and not self._bodies)
             return False
         passed = words.behind(at + 1)
@@ -108,13 +113,13 @@ class ShellCalls(ShellTools):
     def _start_shell_inside(self, call: Call) -> bool:
         """Look at a shell that an unknown program may start, by its words; returns whether there is one with a text."""
         line = call.words.line
-        starts = False
+        starts, is_fed = False, self._is_fed_here
         shells = [at for at, word in enumerate(line[1:], start=1) if word.rpartition("/")[2] in SHELLS]
         if len(shells) > _MOST_SHELLS:
             self._find("")
         for at in shells[:_MOST_SHELLS]:
             end, has_text = behind_options(line[at + 1 :])
-            self._reads_input |= self._is_fed and at + 1 + end >= len(line)
+            self._reads_input |= is_fed and at + 1 + end >= len(line)
             if has_text and at + 1 + end < len(line):
                 starts |= self._start_shell(call.behind(at), is_text=self._runs > 0, is_inside=True)
         return starts

@@ -74,6 +74,7 @@ class ShellTexts:
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._bodies: list[str] = []  # here-documents of the command that is looked at
+        self._downloads = False  # it reads a download, and nothing else
         self._feeds = False  # it writes for another
         self._fed: dict[str, None] = {}  # texts that are written for others
         self._is_of_tools = False  # the script that is looked at starts nothing else

@@ -121,7 +121,11 @@ class UnreadWords(ShellAssignments):
 
     def _may_feed(self, command: Command) -> bool:
         """Whether something that is no tool may read what a command gets from a file, a text or a pipe."""
-        return reads(command) and not (reads_alone(command) and self._tool(program_read_by(command)))
+        is_read_by_tool = reads_alone(command) and self._tool(program_read_by(command))
+        return reads(command) and not (is_read_by_tool or self._reads_download(command))
+
+    def _reads_download(self, command: Command) -> bool:
+        return bool(command.downloader and self._tool(command.downloader))
 
     def _substituted(self, script: Script) -> str:
         """Look at commands whose variables stay with them; returns a mark for what they write."""
@@ -165,7 +169,8 @@ class UnreadWords(ShellAssignments):
                     self._say(text, is_certain=False)
         set_by_it, kept = self._sets_of(command) if command.sets or command.arrays else (set(), set())
         call = self._call(command)
-        self._is_fed |= reads(command) and not self._tool_behind(call.words)
+        downloads = self._reads_download(command)
+        self._is_fed |= reads(command) and not (downloads or self._tool_behind(call.words))
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
             self._values.settle(set_by_it - kept)
         bodies: list[str] = []
@@ -174,7 +179,8 @@ class UnreadWords(ShellAssignments):
                 is_computed = not here.is_quoted and here.body != (Literal(body),)
                 self._read(call.words.line, body, is_computed=is_computed)
                 bodies.append(body)
-        self._bodies, self._feeds = bodies, command.feeds  # not before: what is read has commands of its own
+        # Not before: what is read has commands of its own.
+        self._bodies, self._feeds, self._downloads = bodies, command.feeds, downloads
         if call.words.places:
             return self._get(call)
         return self._computed if command.reads_file else ""

@@ -1,5 +1,6 @@
 """Which commands of a text read what others write, and of which of them it is certain that nothing else does."""
 
+import re
 from itertools import chain, takewhile
 from typing import Final
 
@@ -7,6 +8,15 @@ from policies.frameworks.command_line import unwrapped
 from policies.frameworks.shell.script import Command, Literal, Reference, Word
 
 _PIPES: Final = frozenset({"|", "|&"})
+_DOWNLOADING: Final = frozenset({"curl", "wget"})
+_LONG: Final = (
+    "compressed|fail|https-only|insecure|location|no-check-certificate|proto|quiet|retry|show-error|silent|ssl-reqd"
+)
+_URL: Final = r"https?://[\w.-]+\.[A-Za-z]{2,}(?::[0-9]+)?(?:/\S*)?"  # of another host
+# None of these words makes it read a file of the container.
+_OF_DOWNLOAD = re.compile(
+    rf"-[fgkLqsSvN46#]*(?:O-?)?|--(?:{_LONG}|output-document=-|tlsv1(?:\.[0-3])?)|(?:--proto)?=https|[0-9]+|{_URL}"
+)
 
 
 class Pipes:
@@ -14,6 +24,7 @@ class Pipes:
 
     def __init__(self) -> None:
         """Begin with a text."""
+        self._writer = Command()  # the last one
         self._nest = -1  # in how many compound commands a pipe stands which nobody reads so far
 
     def follow(self, command: Command, operator: str, nest: int, *, is_empty: bool) -> bool:
@@ -24,10 +35,13 @@ class Pipes:
         """
         command.is_piped = operator in _PIPES
         command.reads_pipe = self._nest == nest and not is_empty
+        if command.reads_pipe and not command.reads_else:
+            command.downloader = _downloader(self._writer)
         is_of_more = self._nest >= 0 and not command.reads_pipe
         if is_empty and operator == "\n" and nest == self._nest:  # the one that reads stands in a later line
             return False
         self._nest = nest if command.is_piped else -1
+        self._writer = command
         return is_of_more
 
 
@@ -56,3 +70,11 @@ def _runs_nothing(word: Word) -> bool:
     return all(
         isinstance(part, Literal) or (isinstance(part, Reference) and _runs_nothing(part.operand)) for part in word
     )
+
+
+def _downloader(command: Command) -> str:
+    """Return the program of a command that writes a download and nothing of the container; "" if it may."""
+    if command.program not in _DOWNLOADING:
+        return ""
+    line = ["".join([part.text if isinstance(part, Literal) else " " for part in word]) for word in command.words]
+    return command.program if all(map(_OF_DOWNLOAD.fullmatch, line[1:])) else ""

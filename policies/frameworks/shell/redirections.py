@@ -24,6 +24,7 @@ class RedirectionReader(HereDocumentReader):
             raise UnreadableError  # {NAME}> sets NAME to a number
         self._at = match.end()
         self._command.redirects = True
+        self._command.reads_else |= "<" in match[0]
         self._must_end |= match[0].startswith("&")
         self._command.duplicates |= match[0].endswith("&")
         operator = match[1]

@@ -92,6 +92,8 @@ class Command(msgspec.Struct):
     calculates: bool = False  # arithmetic, or an index
     is_piped: bool = False  # what it writes is read by the next one
     reads_pipe: bool = False  # what the one before it writes
+    reads_else: bool = False  # a file, say, instead of a pipe
+    downloader: str = ""  # the program that writes the pipe, if that writes a download alone
     feeds: bool = False  # what it writes may be read by another one
     is_call: bool = False  # of a function that the text has defined by then
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
