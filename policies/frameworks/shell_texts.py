@@ -9,7 +9,7 @@ from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import A_VALUE, ANYTHING, Variables
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
-from policies.frameworks.shell.names import RUN_BY_SHELLS
+from policies.frameworks.shell.names import RUN_BY_SHELLS, names_command
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
@@ -23,7 +23,6 @@ from policies.frameworks.shell.values import Values
 _DEEPEST: Final = 12  # texts in one another
 _STEPS_OF_LOOK: Final = 30  # at a text that may be run
 _STEPS_OF_TEXT: Final = 70  # beside those of what is in it
-_RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`;\n]|(?<![\w-])[A-Za-z_]\w*+(?:\[[^]]*\])?\+?=|^\.(?!\S)|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
 )
@@ -74,8 +73,8 @@ class ShellTexts:
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._bodies: list[str] = []  # here-documents of the command that is looked at
-        self._downloads = False  # it reads a download, and nothing else
         self._feeds = False  # it writes for another
+        self._downloads = False  # it reads a download, and nothing else
         self._fed: dict[str, None] = {}  # texts that are written for others
         self._is_of_tools = False  # the script that is looked at starts nothing else
 
@@ -122,7 +121,7 @@ class ShellTexts:
             self._set_list(name, one)
         if name in RUN_BY_SHELLS and is_input(text):
             self._find("")
-        self._keep(text, is_run=name in RUN_BY_SHELLS or name.startswith("GIT_") or name in _RUN_BY_TOOLS)
+        self._keep(text, is_run=names_command(name))
 
     def _keep(self, text: str, *, is_run: bool = False) -> None:
         """Look at a text that nobody runs yet; *is_run*: some shell will."""
