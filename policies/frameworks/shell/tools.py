@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
+from policies.frameworks.shell.git import runs_in_git
+
 _BUILT_IN = """
 : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
 pushd pwd read readarray return shift test times true type ulimit umask unalias wait
@@ -41,42 +43,40 @@ _MUTE: Final = frozenset({":", "[", "exit", "false", "nc", "netcat", "shift", "s
 _SEEKING: Final = frozenset({"egrep", "fgrep", "grep"})
 _PART_OF_SED: Final = r"(?:(?>(?!\1)[^\\\n]|\\.))*+"  # up to the sign that the first group found
 _REPLACING = re.compile(rf"s([^\w\s\\;]){_PART_OF_SED}\1({_PART_OF_SED})\1[gIp0-9]*")
-# How words begin that make a tool run what another word says.
+# How words begin that make a tool run what another word says, with options as far as they may be abbreviated.
 _RUNNING: Final = {
     "apt": ("-o", "--option"),
     "apt-get": ("-o", "--option"),
     "conda": ("run",),
-    "git": (
-        *("!", "--config-env", "--exec", "--receive-pack", "--upload-pack", "-x", "alias.", "bisect", "core.", "diff."),
-        *("difftool", "ext::", "filter", "for-each-repo", "gpg.", "grep", "hook", "include", "merge.", "mergetool"),
-        *("pager.", "rebase", "remote.", "sequence.", "ssh.", "submodule", "uploadpack."),
-    ),
-    "ip": ("exec",),
     "jobs": ("-x",),
     "mamba": ("run",),
     "mapfile": ("-C",),
     "micromamba": ("run",),
-    "nc": ("-c", "-e", "--exec", "--sh-exec"),
-    "netcat": ("-c", "-e", "--exec", "--sh-exec"),
+    "nc": ("-c", "-e", "--e", "--lua", "--sh"),
+    "netcat": ("-c", "-e", "--e", "--lua", "--sh"),
     "readarray": ("-C",),
     "scp": ("-S", "-D", "-o"),
     "sftp": ("-S", "-D", "-o"),
-    "sort": ("--compress",),
+    "sort": ("--co",),
     "split": ("--f",),
     "ssh-keygen": ("-D", "-w"),
     "tailscale": ("ssh",),
-    "wget": ("--use-askpass", "-e", "--execute"),
-    "zip": ("-T", "--unzip-command"),
+    "wget": ("--use-a", "-e", "--exe"),
+    "zip": ("-T", "--unz"),
 }
+_OF_RCLONE: Final = "auth-proxy|metadata-mapper|password-command|sftp-ssh|webdav-bearer-token-command"
+_SET_IN_RCLONE: Final = "bearer_token_command|metadata_mapper|password_command|ssh"
 # The same options behind others that take no value, as in `mapfile -tC`, and words of another form.
 _RUNNING_IN_CLUSTER: Final = {
     name: re.compile(pattern)
     for names, pattern in (
         ("hash", r"-(?![dlrt]+\Z)|[^=]*="),  # bash sets by -p, zsh and ksh by NAME=path
+        ("ip", r"e(?:x(?:ec?)?)?\Z"),
         ("mapfile readarray", "-t+C"),
         ("nc netcat", "-[46dhklnrtuvz]+[ce]"),
         ("apt apt-get", "-[a-z]+o"),
         ("wget", "-[bcdFhHkKLmnNpqrSvVxE]+e"),
+        ("rclone", rf"--(?:{_OF_RCLONE})|(?s:.*,)?(?:global\.)?(?:{_SET_IN_RCLONE})(?:=|\Z)"),
         ("scp sftp", "-[346ABCpqrRTv]+[SDo]"),
         ("zip", "-[a-su-z0-9]+T"),
     )
@@ -115,6 +115,7 @@ _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "awk": _runs_in_awk,
     "gawk": _runs_in_awk,
     "mawk": _runs_in_awk,
+    "git": runs_in_git,
     "sed": _runs_in_sed,
 }
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})

@@ -47,3 +47,28 @@ def test_hash_that_forgets_or_finds_programs_makes_none_another(words: str) -> N
 )
 def test_hash_that_makes_a_program_another_is_seen(words: str) -> None:
     assert runs_another(["hash", *words.split()])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rclone lsd --password-command cmd x:", "rclone lsd --sftp-ssh=cmd :sftp:", "rclone lsd :sftp,ssh=cmd:/x",
+        "rclone config create x webdav bearer_token_command cmd", "zip --unzip-c cmd x", "wget --use-ask=cmd x",
+        "wget --exec use_askpass=cmd x", "nc --sh-ex cmd -l 9", "nc --exe cmd -l 9", "sort --compr cmd x",
+        "ip netns exe x cmd",
+    ],
+)  # fmt: skip
+def test_an_option_that_runs_a_command_is_seen_abbreviated_as_well(words: str) -> None:
+    assert runs_another(words.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rclone copy r:/.ssh /x --transfers 8", "rclone sync :s3,provider=AWS,env_auth=true:b /x",
+        "wget --user x --user-agent y u",
+        "zip -r --exclude y x", "nc -z -w 1 h 80", "sort --key=1 --check x", "ip addr show eth0",
+    ],
+)  # fmt: skip
+def test_other_options_of_these_tools_run_nothing(words: str) -> None:
+    assert not runs_another(words.split())

@@ -1,11 +1,50 @@
-"""What git runs of its variables is read as a text, and nothing else that it gets."""
+"""What git runs of its words and variables is read as a text, and nothing else that it gets."""
 
 import pytest
 
+from policies.frameworks.shell.git import runs_in_git
 from policies.grant import Grant
 from tests.policies.pods import container, denied, granted, pod, policies
 
 SLICED = policies("strategy: time-slicing")
+UNREAD = {"name": "X", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "clone -u cmd /x", "clone -qu cmd /x", "clone -ucmd /x", "clone --upload-p cmd /x", "fetch --up=cmd /x",
+        "push --receive-p=cmd", "ls-remote --exe=cmd /x", "archive --remote=. --exec=cmd HEAD", "--exec-path=/x log",
+        "-c tar.x.command=cmd archive", "-c trailer.a.cmd=cmd log", "-c credential.helper=cmd fetch",
+        "-c CORE.pager=x log",
+        "-c user.name=x -c core.fsmonitor=cmd status",
+        "clone -ccore.fsmonitor=cmd /x", "clone --conf=core.pager=x /x",
+        "config core.pager cmd", "config --global alias.x !cmd", "config -f user.cfg core.pager cmd",
+        "config credential.https://x.helper cmd", "-c protocol.ext.allow=always fetch", "fetch ext::cmd",
+        "-c url.ext::cmd.insteadOf=x fetch x", "-c lfs.customtransfer.x.path=cmd lfs pull",
+        "bisect run cmd", "rebase -x cmd",
+    ],
+)  # fmt: skip
+def test_words_by_which_git_runs_a_command_are_seen(words: str) -> None:
+    assert runs_in_git(words.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'clone -b v1.2 "https://oauth2:$X@git.example/x" /s',
+        'clone -c http.sslVerify=false "https://$X@git.example/x"',
+        '-c http.extraHeader="Authorization: Bearer $X" clone https://git.example/x',
+        'config --global url."https://oauth2:$X@github.com/".insteadOf "https://github.com/"', 'config user.email "$X"',
+        'config --global --add safe.directory "$X"', 'config core.compression "$X"', 'switch -c "$X"', 'add -u "$X"',
+        '-c user.name="$X" -c user.email=a@b.example commit -m "$X"',
+        '-c protocol.version=2 fetch --depth 1 origin "$X"',
+        '-c lfs.concurrenttransfers=8 lfs pull --include "$X"', 'remote set-url origin "https://$X@git.example/x"',
+    ],
+)  # fmt: skip
+def test_what_git_gets_that_runs_nothing_may_be_unread(words: str) -> None:
+    line = ["bash", "-c", f"git {words}; exec vllm serve m --gpu-memory-utilization 0.1"]
+    assert granted(pod("0.2", container(command=line, env=[UNREAD])), SLICED).warnings == ()
 
 
 @pytest.mark.parametrize(
