@@ -97,8 +97,11 @@ class WordGroups:
         return groups
 
     def may_give(self, text: str) -> bool:
-        """Whether a text refers to words, and some are given that any text may get."""
-        return has_positional(text) and bool(self._groups_of(EVERYWHERE))
+        """Whether a text refers to words, and some are given to texts, of which nobody knows which."""
+        if not has_positional(text):
+            return False
+        contexts = [EVERYWHERE, *(name for name in self._groups if name.startswith(POSITIONAL))]
+        return any(map(self._groups_of, contexts))
 
     def give(self, name: str, words: Sequence[str]) -> None:
         """Take note of words that stand together in an array, or are given to a text or a function."""
