@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.http1 import CONTINUE, Answer, Request, RequestParser
 from webhook.secured_socket import SecuredSocket
-from webhook.settings import MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
+from webhook.settings import MAX_DRAIN_BYTES, REQUEST_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +44,6 @@ class Loop(Protocol):
 
     def proceed_later(self, connection: "Connection") -> None:
         """Call `proceed` when the others had their turn."""
-
-    def make_room(self) -> None:
-        """Give up the connection that holds most of `held_bytes`."""
 
     def forget(self, connection: "Connection") -> None:
         """Keep nothing of a connection that is closed."""
@@ -103,13 +100,13 @@ class Connection:
 
     def give_up(self) -> None:
         """Let go of what it holds, because all of them together hold too much."""
-        if self._step is Connection._send:
+        if self._step is not Connection._send:
+            self._parser.reject(503, "The webhook has too many long requests at once: try again.")
+            self._step = Connection._serve
+            self.proceed()
+        if self._step is Connection._send:  # what is not taken at once is more than many a body that it stands for
             log.warning("answer not taken", extra={"bytes": self.held_bytes})
             self.close()
-            return
-        self._parser.reject(503, "The webhook has too many long requests at once: try again.")
-        self._step = Connection._serve
-        self.proceed()
 
     def hang_up(self) -> None:
         """End it as the protocol wants it, with nothing more to come from either side."""
@@ -165,8 +162,6 @@ class Connection:
                 self._serve()
                 return
             self._hold()
-            if self._step is not Connection._receive:
-                return
             if self._socket.is_slow:
                 break
         if self._socket.has_more:
@@ -176,18 +171,16 @@ class Connection:
         """Keep a request that is not complete, for as long as one may take."""
         if self._loop.idle.has(self):
             self._loop.requests.enter(self)
+        self._account(self._parser.held_bytes)
         if self._parser.awaits_continue:
             self._parser.awaits_continue = False
             self._socket.write(CONTINUE)
             self._socket.send()
-        self._account(self._parser.held_bytes)
 
     def _account(self, held_bytes: int) -> None:
-        """Count what it holds; it may be the one that has to let go."""
+        """Count what it holds; the loop keeps the bound of all, once this step is over."""
         self._loop.held_bytes += held_bytes - self.held_bytes
         self.held_bytes = held_bytes
-        if held_bytes and self._loop.held_bytes > MAX_HELD_BYTES:
-            self._loop.make_room()
 
     def _serve(self) -> None:
         """Answer the request that is first."""
@@ -211,9 +204,7 @@ class Connection:
             self._socket.send()
         except ssl.SSLWantWriteError:
             self._account(self._socket.kept_bytes)
-            if self._step is Connection._send:
-                raise
-            return
+            raise
         self._account(0)
         if not self._is_last:
             if self._parser.requests or self._parser.rejection:

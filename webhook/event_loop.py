@@ -5,7 +5,7 @@ import logging
 import os
 import select
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -14,7 +14,14 @@ from webhook.connection import Connection
 from webhook.deadlines import Deadline, leave
 from webhook.http1 import Answer, Request
 from webhook.listener import widen
-from webhook.settings import HANDSHAKE_SECONDS, HURRY_SECONDS, IDLE_SECONDS, REQUEST_SECONDS, WIDE_CONNECTIONS
+from webhook.settings import (
+    HANDSHAKE_SECONDS,
+    HURRY_SECONDS,
+    IDLE_SECONDS,
+    MAX_HELD_BYTES,
+    REQUEST_SECONDS,
+    WIDE_CONNECTIONS,
+)
 from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
@@ -77,18 +84,18 @@ class EventLoop:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 later.pop(connection, None)  # twice now would be three times in the next turn
-                self._guarded(connection, connection.proceed)
+                self._do(connection, connection.proceed)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])
             elif descriptor in self._wakers:
                 _empty(descriptor)
         for connection in later:
-            self._guarded(connection, connection.proceed)
+            self._do(connection, connection.proceed)
         now = self._clock()
         if now >= self._next_look:
             self._next_look = now + _LOOK_SECONDS
             for overdue in (one for state in self._states for one in state.overdue()):
-                self._guarded(overdue, overdue.expire)
+                self._do(overdue, overdue.expire)
             if not self._is_accepting:
                 self._end_one()
                 self._accept_or_not(is_accepting=len(self._connections) < self._most_connections)
@@ -118,16 +125,6 @@ class EventLoop:
         """Let *connection* go on in the next turn."""
         self._later[connection] = None
 
-    def make_room(self) -> None:
-        """
-        Give up a request that is not complete, or an answer that is not taken: one that is slow, or else the longest.
-
-        A usual review's is neither. The longest alone could be, beside as many callers as there may be with less each.
-        """
-        slow = (one for state in (self.requests, self.answers) for one in state.staying(at_least_seconds=HURRY_SECONDS))
-        held = next((one for one in slow if one.held_bytes), None)
-        (held or max(self._connections.values(), key=lambda one: one.held_bytes)).give_up()
-
     def forget(self, connection: Connection) -> None:
         """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""
         leave(connection)
@@ -136,9 +133,26 @@ class EventLoop:
         if not self._is_accepting:
             self._accept_or_not(is_accepting=True)
 
+    def _make_room(self) -> None:
+        for one in self._dispensable():
+            if self.held_bytes <= MAX_HELD_BYTES:
+                return
+            if one.held_bytes:
+                self._guarded(one, one.give_up)
+
+    def _dispensable(self) -> Iterator[Connection]:
+        """
+        Yield requests that are not complete, and answers that are not taken: those that are slow, then the longest.
+
+        A usual review's is neither. The longest alone could be, beside as many callers as there may be with less each.
+        """
+        for state in (self.requests, self.answers):
+            yield from [*state.staying(at_least_seconds=HURRY_SECONDS)]
+        yield from sorted(self._connections.values(), key=lambda one: one.held_bytes, reverse=True)
+
     def _end_if_idle(self, connection: Connection) -> None:
         if self.idle.has(connection):  # a request may have come at this moment
-            self._guarded(connection, connection.proceed)
+            self._do(connection, connection.proceed)
         if self.idle.has(connection):
             connection.hang_up()
 
@@ -156,6 +170,12 @@ class EventLoop:
         idle = self.idle.longest(at_least_seconds=0)
         if idle is not None and 2 * len(self.idle) >= len(self._connections):
             self._end_if_idle(idle)
+
+    def _do(self, connection: Connection, step: Callable[[], None]) -> None:
+        """Do a step of *connection*; the bound of all is kept after it, and not within: giving up is a step as well."""
+        self._guarded(connection, step)
+        if self.held_bytes > MAX_HELD_BYTES:
+            self._make_room()
 
     def _guarded(self, connection: Connection, step: Callable[[], None]) -> None:
         try:

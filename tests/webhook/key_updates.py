@@ -50,13 +50,21 @@ class Sender:
 @contextmanager
 def sender(server: Server, keys: Path) -> Iterator[tuple[socket.socket, Sender]]:
     """Connect, and give the socket and the maker of records for it; *keys* is a file that does not exist yet."""
-    context = server.context()
+    with server.tcp() as connection, taken_over(connection, server.context(), keys) as taken:
+        yield taken
+
+
+@contextmanager
+def taken_over(
+    connection: socket.socket, context: ssl.SSLContext, keys: Path
+) -> Iterator[tuple[socket.socket, Sender]]:
+    """Shake hands on *connection*, and give its socket and the maker of records for it."""
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.keylog_filename = str(keys)
-    with server.tls(context) as secured:
-        assert secured.cipher() is not None
-        assert secured.cipher()[0] == CIPHER  # type: ignore[index]
-        (line,) = [line for line in keys.read_text().splitlines() if line.startswith("CLIENT_TRAFFIC_SECRET_0")]
-        with socket.socket(fileno=secured.detach()) as plain:
-            plain.settimeout(15)
-            yield plain, Sender(bytes.fromhex(line.split()[2]))
+    secured = context.wrap_socket(connection, server_hostname="localhost")
+    assert secured.cipher() is not None
+    assert secured.cipher()[0] == CIPHER  # type: ignore[index]
+    (line,) = [line for line in keys.read_text().splitlines() if line.startswith("CLIENT_TRAFFIC_SECRET_0")]
+    with socket.socket(fileno=secured.detach()) as plain:
+        plain.settimeout(15)
+        yield plain, Sender(bytes.fromhex(line.split()[2]))
