@@ -15,6 +15,7 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
 _CLOSE: Final = "Connection: close\r\n"
 _BESIDE_HEADER_BYTES: Final = len(": \r\n")
+_BESIDE_CHUNK_BYTES: Final = len("1\r\n\r\n")  # at least
 
 
 class Request(NamedTuple):
@@ -168,6 +169,11 @@ class RequestParser:
         if self._expects and self._expects != b"100-continue":
             self.reject(417, "Of the expectations, 100-continue can be met.")
         self.awaits_continue = bool(self._expects) and version == "1.1"
+
+    def on_chunk_header(self) -> None:
+        """Count what stands beside a chunk, so that chunks have a bound: one of a byte takes a microsecond."""
+        self._was_told = True
+        self._count_head(_BESIDE_CHUNK_BYTES)
 
     def on_body(self, part: bytes) -> None:
         """Take the body, or a part of it."""

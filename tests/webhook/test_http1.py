@@ -139,6 +139,17 @@ def test_what_stands_beside_a_body_has_a_bound_though_it_has_no_end(
     assert parser.rejection.status == 400
 
 
+@pytest.mark.parametrize(("chunk_bytes", "is_taken"), [(1, False), (16, True), (4096, True)])
+def test_a_body_in_more_chunks_than_anybody_sends_is_rejected_before_its_end(
+    chunk_bytes: int, *, is_taken: bool
+) -> None:
+    chunks = b"%x\r\n%s\r\n" % (chunk_bytes, b" " * chunk_bytes) * max(1, 32 * 1024 // chunk_bytes)
+    parser = parsed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", *[chunks[:16_000], chunks[16_000:]])
+    assert (parser.rejection is None) == is_taken
+    parser.feed(memoryview(b"0\r\n\r\n"))
+    assert len(parser.requests) == is_taken
+
+
 def test_a_request_that_begins_behind_a_long_one_is_not_counted_with_it() -> None:
     long = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (MAX_HEAD_BYTES, bytes(MAX_HEAD_BYTES))
     parser = parsed(long + POST[:30], POST[30:])

@@ -21,6 +21,15 @@ def test_a_chunked_review_is_answered_as_the_last_of_its_connection(server: Serv
         assert (status, "Connection: close" in head) == (200, True)
 
 
+def test_a_body_in_chunks_of_a_byte_is_a_400_that_says_what_is_too_long(server: Server) -> None:
+    with server.tls() as connection:
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"1\r\n \r\n" * 50_000)
+        status, _, body = answer(connection)
+        assert (status, "what stands beside its body" in body) == (400, True)
+        assert connection.recv(1) == b""
+
+
 def test_broken_chunks_are_a_400(server: Server) -> None:
     with server.tls() as connection:
         connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
