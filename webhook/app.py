@@ -44,11 +44,12 @@ class Application:
     def __call__(self, called: Request) -> Answer:
         """Answer; whatever fails is an answer too."""
         try:
-            return self._answer(called)
+            answer = self._answer(called)
         except HttpParserInvalidURLError:  # such as that of CONNECT
-            return plain("The target of the request is malformed.", 400)
+            answer = plain("The target of the request is malformed.", 400)
         except Exception as error:  # noqa: BLE001 - the last resort
-            return _unexpected(error)
+            answer = _unexpected(error)
+        return answer._replace(body=b"", length=len(answer.body)) if called.method == "HEAD" else answer
 
     def _answer(self, called: Request) -> Answer:
         path = called.target.partition(b"?")[0]
@@ -62,8 +63,7 @@ class Application:
         restricted = _RESTRICTED.get(path)
         if restricted is not None:
             return answer_review(called.body, self._store, restricted=restricted, count=self.page.add)
-        answer = plain("ok") if path == _HEALTH else self._readiness()
-        return answer._replace(body=b"", length=len(answer.body)) if called.method == "HEAD" else answer
+        return plain("ok") if path == _HEALTH else self._readiness()
 
     def _readiness(self) -> Answer:
         return plain("\n".join(["ready", *_troubles(self._store, self._certificate)]))

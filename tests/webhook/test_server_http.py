@@ -189,11 +189,19 @@ def test_an_answer_is_one_record_of_tls(server: Server) -> None:
     assert len(received) == 5 + int.from_bytes(received[3:5], "big")
 
 
-def test_a_head_request_is_answered_with_the_length_of_what_it_leaves_out(server: Server) -> None:
-    with server.tls() as connection:
-        connection.sendall(b"HEAD /healthz HTTP/1.1\r\nHost: l\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n")
-        received = b"".join(iter(lambda: connection.recv(65536), b""))
-    first, second = received.split(b"HTTP/1.1 ")[1:]
-    assert b"\r\nContent-Length: 3\r\n" in first
+@pytest.mark.parametrize(("target", "status"), [(b"/healthz", b"200"), (b"/mutate", b"405"), (b"/none", b"404")])
+def test_a_head_request_is_answered_with_the_length_of_what_it_leaves_out(
+    server: Server, target: bytes, status: bytes
+) -> None:
+    def answers(method: bytes) -> list[bytes]:
+        with server.tls() as connection:
+            connection.sendall(method + b" %s HTTP/1.1\r\nHost: l\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n" % target)
+            return b"".join(iter(lambda: connection.recv(65536), b"")).split(b"HTTP/1.1 ")[1:]
+
+    whole, _ = answers(b"GET" if target != b"/mutate" else b"PUT")
+    first, second = answers(b"HEAD")
+    length = len(whole.partition(b"\r\n\r\n")[2])
+    assert first.startswith(status)
+    assert b"\r\nContent-Length: %d\r\n" % length in first
     assert first.endswith(b"\r\n\r\n")
     assert second.endswith(b"\r\n\r\nok\n")
