@@ -148,7 +148,8 @@ def _numbers(settings: Settings, cluster: Cluster) -> GpuNumbers:
 
 
 def _check_kubelet_dir(directory: Path) -> None:
-    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+    # Path's is_dir raises where it cannot be seen.
+    if not os.path.isdir(directory) or not os.access(directory, os.W_OK | os.X_OK):  # noqa: PTH112
         raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
 
 

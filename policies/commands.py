@@ -36,10 +36,11 @@ def check(*, directory: Path) -> None:
     from policies.reading.store import load
     from policies.reading.unread import left_unread
 
-    if not directory.is_dir():
-        end(f"{directory}: no such directory: name the one that holds the policy files", UNUSABLE)
     try:
+        directory.stat()
         made = load(directory)
+    except OSError as error:
+        end(f"{directory}: cannot be read ({error.strerror}): name the directory that holds the policy files", UNUSABLE)
     except PolicyError as error:
         _end_with(error, FAILED)
     files = policy_files(directory)
@@ -175,10 +176,10 @@ def _write(made: "Imported", directory: Path) -> None:
     from policies.migration.report import files
 
     written = files(made)
-    for name in written:
-        if (directory / name).exists():
-            end(f"{directory / name}: exists already: name an empty directory with --into", UNUSABLE)
     try:
+        for name in written:
+            if (directory / name).exists():
+                end(f"{directory / name}: exists already: name an empty directory with --into", UNUSABLE)
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
             (directory / name).write_text(text, encoding="utf-8")

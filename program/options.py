@@ -1,5 +1,6 @@
 """Options that can also be set by the environment, and the types that their values have."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,7 +18,7 @@ class Directory(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take *value*, unless it is a file."""
-        if Path(value).is_file():
+        if os.path.isfile(value):  # noqa: PTH113 - Path's raises where it cannot be seen, which is for the command to say
             self.fail(f'{value} is a file: name its directory, "{Path(value).parent}"', param, ctx)
         return super().convert(value, param, ctx)
 

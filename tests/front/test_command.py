@@ -115,6 +115,39 @@ def test_a_missing_file_is_named_in_one_line() -> None:
     )
 
 
+TOO_LONG = "/tmp/" + 300 * "a"  # for a name, so that nobody can look at it; root can at what others may not see
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["policy", "check", TOO_LONG], 2),
+        (["policy", "show", "team", "--policies", TOO_LONG], 2),
+        (["policy", "import", "-", "--into", TOO_LONG], 2),
+        (["preview", "-", "--policies", TOO_LONG], 2),
+        (["certs", "issue", "--out", TOO_LONG], 1),
+        (["plugin", "--simulate", TOO_LONG], 2),
+        (["plugin", "--simulate", "1xH200", "--kubelet-dir", TOO_LONG], 1),
+        (["plugin", "--simulate", "1xH200", "--allocation", "dra", "--service-account", TOO_LONG], 1),
+    ],
+    ids=lambda one: " ".join(one).replace(TOO_LONG, "...") if isinstance(one, list) else "",
+)
+def test_a_path_that_cannot_be_looked_at_is_named_in_one_line(arguments: list[str], code: int, tmp_path: Path) -> None:
+    directories = dict.fromkeys(("GPU_SHARE_STATE_DIR", "GPU_SHARE_KUBELET_DIR"), str(tmp_path))
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpu_share", *arguments],
+        cwd=ROOT,
+        env=os.environ | directories | {"KUBERNETES_SERVICE_HOST": "127.0.0.1"},
+        input="version: v1\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in ran.stderr.splitlines() if not line.startswith("{")]  # which is the log's
+    assert (ran.returncode, [TOO_LONG in line for line in said]) == (code, [True])
+    assert "traceback" not in ran.stderr.lower()
+
+
 def test_preview_loads_neither_server_nor_client() -> None:
     example = ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"
     program = (
