@@ -1,14 +1,13 @@
 """Pass after pass over the certificates, in a process that stays."""
 
-import logging
 import os
 import signal
-import sys
 from collections.abc import Callable
 from threading import Timer
 from typing import Final
 
-from program.front import FAILED
+from program.front import FAILED, failed
+from program.log import say_at_once
 
 # Of the settle time, the rest is left for the changes of a pass to reach API servers and pods.
 LONGEST_PASS_SECONDS: Final = 120.0
@@ -42,7 +41,10 @@ def watched(make_pass: Callable[[], int], *, longest_seconds: float = LONGEST_PA
     # Python runs handlers only when a call into C returns.
     watchdog = Timer(longest_seconds, _give_up, (longest_seconds,))
     watchdog.daemon = True
-    watchdog.start()
+    try:
+        watchdog.start()
+    except RuntimeError as error:
+        return failed("certs ensure", f"no pass is made without a watchdog: {error}", FAILED)
     try:
         return make_pass()
     finally:
@@ -51,6 +53,5 @@ def watched(make_pass: Callable[[], int], *, longest_seconds: float = LONGEST_PA
 
 def _give_up(longest_seconds: float) -> None:
     said = f"the pass has not ended for {longest_seconds:g} s: is the API server slow or overloaded?"
-    logging.shutdown()
-    sys.stderr.write(f"gpu-share certs ensure: {said}\n")
+    say_at_once(f"gpu-share certs ensure: {said}\n".encode())  # nobody may read it
     os._exit(FAILED)

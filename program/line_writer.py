@@ -4,10 +4,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from math import inf
 from queue import Empty, SimpleQueue
 from select import PIPE_BUF, POLLOUT, poll
 from threading import RLock
-from time import sleep
+from time import monotonic, sleep
 from typing import Final
 
 from program.threads import start_beside
@@ -39,6 +40,7 @@ class LineWriter:
         self._is_running = False
         self._flushing: SimpleQueue[None] | None = None
         self._begun = b""  # the end of a line whose beginning is written
+        self._until_seconds = inf  # on the monotonic clock: what is not taken by then is lost
         self.lost = 0  # lines, as far as no line has said so yet
         self.lost_ever = 0  # lines, in this process
         self.reason = ""  # of the last loss
@@ -68,15 +70,14 @@ class LineWriter:
         return True
 
     def _write_queued(self, seconds: float) -> bool:
-        """Write what waits for a thread that could not be had, as far as it is taken without waiting for longer."""
-        waiting = poll()
-        waiting.register(self._descriptor, POLLOUT)
+        """Write what waits for a thread that could not be had, as far as it is taken in time; the rest is lost."""
         queued = [self._queue.get() for _ in range(self._queue.qsize())]
+        self._until_seconds = monotonic() + seconds
         for piece in _pieces(one for one in queued if isinstance(one, bytes)):
-            if not waiting.poll(seconds * 1000):
-                return False
             self._write(piece)
-        return True
+        is_in_time = monotonic() < self._until_seconds
+        self._until_seconds = inf
+        return is_in_time
 
     def _start(self) -> None:
         with self._lock, suppress(RuntimeError):  # no more threads can be had: lines wait in the queue for one
@@ -119,13 +120,15 @@ class LineWriter:
         return True
 
     def _write_some(self, piece: bytes) -> int:
+        """Write as much as a pipe takes at once, when it takes that: it may block, or not, as others want it."""
+        waiting = poll()
+        waiting.register(self._descriptor, POLLOUT)
         while True:
-            try:
-                return os.write(self._descriptor, piece)
-            except BlockingIOError:  # another process that has the same stderr made it so
-                waiting = poll()
-                waiting.register(self._descriptor, POLLOUT)
-                waiting.poll()
+            left_seconds = self._until_seconds - monotonic()
+            if not waiting.poll(None if left_seconds == inf else max(0.0, left_seconds) * 1000):
+                raise TimeoutError("they were not read in time")
+            with suppress(BlockingIOError):
+                return os.write(self._descriptor, piece[:PIPE_BUF])
 
     def _lose(self, count: int, reason: str) -> None:
         with self._lock:

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -92,9 +91,14 @@ def write_event(message: str, fields: dict[str, object]) -> None:
 
 
 def write_at_once(message: str, fields: dict[str, object]) -> None:
-    """Write a line at level warning without a thread, in a process that can have none; waits until it is written."""
-    with suppress(OSError):
-        os.write(_STDERR, _line(time.time(), level="warning", message=message, fields=fields))
+    """Write a line at level warning, in a process that may have no thread; waits for it, at most a second."""
+    say_at_once(_line(time.time(), level="warning", message=message, fields=fields))
+
+
+def say_at_once(line: bytes) -> None:
+    """Write a line for people after those of the log, with a thread or without; waits for it, at most a second."""
+    _writer.write(line)
+    _writer.flush()
 
 
 def _line(seconds: float, *, level: str, message: str, fields: dict[str, object]) -> bytes:

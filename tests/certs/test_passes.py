@@ -1,5 +1,7 @@
 """Pass after pass in one process."""
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +50,34 @@ def test_a_pass_that_hangs_ends_the_process_with_one_line() -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "gpu-share certs ensure: the pass has not ended for 0.2 s: is the API server slow or overloaded?\n"
+    )
+
+
+def test_a_pass_that_hangs_ends_the_process_though_nobody_reads_that_it_does() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
+    process = subprocess.Popen([sys.executable, "-c", HANGING.format("lambda: time.sleep(60)")], stderr=writing)
+    try:
+        assert process.wait(30) == 1
+    finally:
+        process.kill()
+        os.close(reading)
+        os.close(writing)
+
+
+def test_where_no_thread_can_watch_a_pass_none_is_made_and_one_line_says_so() -> None:
+    no_thread = "import threading\ndef none(_): raise RuntimeError('no threads left')\nthreading.Thread.start = none\n"
+    made = HANGING.replace("repeated(", "code = repeated(") + "; raise SystemExit(code)"
+    done = subprocess.run(
+        [sys.executable, "-c", no_thread + made.format("lambda: 0")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "gpu-share certs ensure: no pass is made without a watchdog: no threads left\n",
     )
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -161,9 +162,44 @@ def test_what_is_queued_at_the_end_is_written_where_no_thread_can_be_had(tmp_pat
     assert lines == [f"line {number}" for number in range(1000)]
 
 
-def test_a_process_without_a_thread_whose_lines_nobody_reads_ends_nevertheless(pipe: tuple[int, int]) -> None:
-    process = subprocess.Popen([sys.executable, "-c", NO_THREAD + ENDING, "1000"], stderr=pipe[1])
+ONE_LONG_LINE = """
+import logging
+from program.log import start_logging
+start_logging()
+logging.info("x" * 100_000)
+"""
+
+
+AT_ONCE = """
+from program.log import write_at_once
+for _ in range(2):
+    write_at_once("long", {"text": "x" * 4000})
+"""
+
+
+@pytest.mark.parametrize("is_blocking", [True, False])
+@pytest.mark.parametrize("ending", [ENDING, ONE_LONG_LINE, AT_ONCE], ids=["many lines", "one line", "at once"])
+def test_a_process_without_a_thread_whose_lines_nobody_reads_ends_nevertheless(
+    pipe: tuple[int, int], ending: str, *, is_blocking: bool
+) -> None:
+    os.set_blocking(pipe[1], is_blocking)
+    process = subprocess.Popen([sys.executable, "-c", NO_THREAD + ending, "1000"], stderr=pipe[1])
+    try:
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+
+
+def test_a_process_without_a_thread_waits_no_longer_for_a_reader_that_goes_on_slowly(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    process = subprocess.Popen([sys.executable, "-c", NO_THREAD + ENDING, "2000"], stderr=writing)
+    os.close(writing)
+    pieces = 0
+    while os.read(reading, 4096):
+        pieces += 1
+        time.sleep(0.4)
     assert process.wait(10) == 0
+    assert pieces < 10  # of about 45 in all
 
 
 def test_what_nobody_caught_is_one_line_of_json() -> None:
