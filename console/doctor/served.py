@@ -22,7 +22,7 @@ _WITH_SLICES: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 _GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{name="(\w{1,100})"[^}]{0,100}\} ([01])$', re.MULTILINE)
 # The pods of NVIDIA's GPU Operator that install its container toolkit; the tag of their image is its version.
 _TOOLKIT_LABEL: Final = "app=nvidia-container-toolkit-daemonset"
-_TOOLKIT_IMAGE: Final = re.compile(r".*/container-toolkit:v?([0-9]+(?:\.[0-9]+){1,3}).*", re.ASCII)
+_TOOLKIT_IMAGE: Final = re.compile(r".*/container-toolkit:v?([0-9]{1,6}(?:\.[0-9]{1,6}){1,3}).*", re.ASCII)
 # What an installation creates, and by which rights: group, resource, whether it is in our namespace.
 _CREATES: Final = (
     ("", "namespaces", False),
@@ -112,12 +112,18 @@ def slices(api: ApiServer) -> tuple[ResourceSlice, ...]:
 
 def toolkits(api: ApiServer) -> dict[str, str]:
     """Find which version of NVIDIA's container toolkit its GPU Operator has installed on which node."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for pod in api.all(Pod, "/api/v1/pods", labelSelector=_TOOLKIT_LABEL):
-        for container in pod.spec.containers:
-            if named := _TOOLKIT_IMAGE.fullmatch(container.image):
-                found[str(pod.spec.node_name)] = named[1]
-    return found
+        is_of_daemon_set = any(one.kind == "DaemonSet" for one in pod.metadata.owner_references)
+        if is_of_daemon_set and pod.status.phase == "Running":
+            images = (_TOOLKIT_IMAGE.fullmatch(one.image) for one in pod.spec.containers)
+            found.setdefault(pod.spec.node_name, []).extend(image[1] for image in images if image)
+    # Whoever may create a DaemonSet can have such a pod: by a newer version beside it, an old one is no better.
+    return {node: min(versions, key=_numbers) for node, versions in found.items() if versions}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _if_served(api: ApiServer, kind: type[T], resource: str) -> tuple[T, ...] | None:

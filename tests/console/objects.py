@@ -191,3 +191,15 @@ def tell(known: StandIn, said: NodeState, *, component: str = "plugin") -> None:
     name = f"gpu-share-{component}-{said.node}"
     known.states[f"{name}:9407"] = lambda: (200, write(said))
     known.uids[f"{name}:9407"] = f"uid-of-{name}"
+
+
+def toolkit(tag: str, name: str = "toolkit", *, phase: str = "Running") -> Object:
+    """A pod by which NVIDIA's GPU Operator installs its container toolkit on gpu-a."""
+    owner = {"kind": "DaemonSet", "name": "nvidia-container-toolkit-daemonset", "controller": True}
+    labels = {"app": "nvidia-container-toolkit-daemonset"}
+    image = f"nvcr.io/nvidia/k8s/container-toolkit:{tag}"
+    return {
+        "metadata": {"name": name, "namespace": "gpu-operator", "labels": labels, "ownerReferences": [owner]},
+        "spec": {"nodeName": "gpu-a", "containers": [{"name": "toolkit", "image": image}]},
+        "status": {"phase": phase},
+    }

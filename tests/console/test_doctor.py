@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from tests.console.installations import DENIED, ca
-from tests.console.objects import cluster, gpu, part, state
+from tests.console.objects import cluster, gpu, part, state, toolkit
 from tests.console.stand_in import Object, StandIn, status_of
 from tests.manifests.admission import BASE
 
@@ -62,16 +62,6 @@ def test_a_config_map_without_which_no_pod_starts_is_missed(asked: Asked, name: 
 
 def of_kind(kind: str) -> list[Object]:
     return [one for one in BASE if one["kind"] == kind]
-
-
-def toolkit(tag: str) -> Object:
-    """The pod by which NVIDIA's GPU Operator installs its container toolkit on gpu-a."""
-    image = f"nvcr.io/nvidia/k8s/container-toolkit:{tag}"
-    labels = {"app": "nvidia-container-toolkit-daemonset"}
-    return {
-        "metadata": {"name": "toolkit", "namespace": "gpu-operator", "labels": labels},
-        "spec": {"nodeName": "gpu-a", "containers": [{"name": "toolkit", "image": image}]},
-    }
 
 
 def say(known: StandIn, path: str, content: Any) -> None:
@@ -226,13 +216,6 @@ def test_a_cluster_that_does_not_serve_dra_has_none_of_its_objects(shown: Callab
     for resource in ("deviceclasses", "resourceslices"):
         known.raw[f"{_DRA}/{resource}"] = status_of(404, "the server could not find the requested resource")
     assert {one["status"] for one in shown(known, "doctor")} == {"ok", "not-applicable"}
-
-
-def test_an_old_toolkit_is_known_by_the_image_of_the_gpu_operator(shown: Callable[..., Any]) -> None:
-    known = installed()
-    known.lists["/api/v1/pods"] = [toolkit("v1.16.2-ubi8")]
-    found = {one["check"]: one for one in shown(known, "doctor")}
-    assert found["toolkit-version"]["found"] == ["gpu-a: 1.16.2, 1.17.8 or newer is expected"]
 
 
 @pytest.mark.parametrize(("allowed", "code"), [(True, 0), (False, 1)])
