@@ -106,16 +106,17 @@ def _as_gpus(node: SeenNode, left: Left) -> tuple[float, float]:
     """
     if left.gpus == inf:
         return 0, inf
-    profile = node.labels.get(_PRODUCT, "").rpartition("MIG-")[2]
-    instances = left.in_mig_mode * (MOST_INSTANCES // _slices(profile))
-    match node.labels.get(_MIG_STRATEGY) if left.in_mig_mode else "mixed":
+    product = node.labels.get(_PRODUCT, "MIG-")
+    each = MOST_INSTANCES // _slices(product.rpartition("MIG-")[2])
+    instances = left.in_mig_mode * each
+    match node.labels.get(_MIG_STRATEGY):
         case "mixed":
             return left.gpus, left.gpus
         case "single":
-            return max(left.gpus, instances), max(left.gpus, instances)
+            perhaps = left.perhaps_in_mig_mode if "MIG-" in product else left.in_mig_mode
+            return max(left.gpus, instances), max(left.gpus, perhaps * each)
         case _:
-            as_none = left.gpus + left.in_mig_mode
-            return as_none, max(as_none, instances)
+            return left.gpus + left.in_mig_mode, max(left.gpus + left.perhaps_as_gpus, left.perhaps_as_gpus * each)
 
 
 def _of_others(node: SeenNode, cluster: Cluster) -> Iterator[tuple[str, int]]:

@@ -21,6 +21,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     listed: float  # the same by `nodes` alone, where a GPU may be one that NVML does not see: it can be a VM's
     in_mig_mode: int
     perhaps_in_mig_mode: float
+    perhaps_as_gpus: float  # in MIG mode, and called GPUs all the same
     is_told: bool  # by the node
     shares_instances: bool  # or would: those that it leaves are not all that it may have
     sentences: tuple[str, ...]  # of the node, on those in MIG mode
@@ -71,11 +72,14 @@ def left_by(node: SeenNode, cluster: Cluster) -> Left:
     sentences = tuple(one for one in skipped if LEFT_TO_OTHERS in one)
     is_told = bool(node.gpus) or seen is not None
     some_shared, some_left = _instances(rules)
+    perhaps_in_mig_mode = len(sentences) if is_told or not some_left else inf
     return Left(
         gpus=listed if seen is None else seen,
         listed=listed,
         in_mig_mode=len(sentences),
-        perhaps_in_mig_mode=len(sentences) if is_told or not some_left else inf,
+        perhaps_in_mig_mode=perhaps_in_mig_mode,
+        # Most that is called a GPU is not in MIG mode, and so is told of where nothing runs that could say more.
+        perhaps_as_gpus=perhaps_in_mig_mode if node.silent else len(sentences),
         is_told=is_told,
         shares_instances=some_shared or any(gpu.is_instance for gpu in node.gpus),
         sentences=sentences,

@@ -33,7 +33,8 @@ def published(devices: Sequence[Device], node: SeenNode, left: Left) -> Iterator
     # A node that is silent names no GPU that it shares, nor is that of an instance named.
     are_named = bool(shared) and not any(gpu.is_instance for gpu in node.gpus)
     gpus = [one.gpu for one in others if _is_gpu(one) and not (one.gpu and are_named)]
-    yield _counted(DRA_DEVICES, len(gpus), left.gpus + (0 if all(gpus) else left.in_mig_mode))
+    surely = left.gpus + (0 if all(gpus) else left.in_mig_mode)
+    yield _counted(DRA_DEVICES, len(gpus), surely, more=left.perhaps_as_gpus - left.in_mig_mode)
     if left.shares_instances:
         instances = [one for one in others if one.kind == _AN_INSTANCE]
         of_gpus = {one.gpu for one in instances if one.gpu and left.is_told}
@@ -44,8 +45,8 @@ def published(devices: Sequence[Device], node: SeenNode, left: Left) -> Iterator
         yield _uncounted(unclear, left)
 
 
-def _counted(what: str, amount: int, most: float) -> Had:
-    return Had(what=what, amount=amount, surely=0 if most == inf else most, perhaps=most)
+def _counted(what: str, amount: int, surely: float, *, more: float = 0) -> Had:
+    return Had(what=what, amount=amount, surely=0 if surely == inf else surely, perhaps=surely + more)
 
 
 def _uncounted(instances: int, left: Left) -> Had:

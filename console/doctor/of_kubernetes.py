@@ -81,16 +81,18 @@ def labelled_for_later(on: Installation) -> Verdict:
 def other_plugins(on: Installation) -> Verdict:
     """See that nobody else advertises the same GPUs."""
     slices = [one for one in on.slices or () if one.spec.driver == NVIDIA_DRA_DRIVER]
-    beyond = [had_beyond(node, _cluster(on), slices) for node in on.seen.nodes if node.labelled]
+    labelled = [node for node in on.seen.nodes if node.labelled]
+    beyond = [had_beyond(node, _cluster(on), slices) for node in labelled]
     found = [sentence for one in beyond for sentence in one.found]
     doubts = [sentence for one in beyond for sentence in one.doubts]
     by_policies = "policies" if found or doubts else "slices"  # by policies these GPUs may be left to others
     if missing := not_seen(on, by_policies):
         return missing
-    if not _some_labelled(on):
+    if not labelled:
         return not_applicable("no node is labelled, so gpu-share takes no GPU")
     if doubts and not found:
-        return Verdict(status="unknown", found=tuple(cut(doubts)), hint=_LOOK)
+        silent = (node.silent.right for node, one in zip(labelled, beyond, strict=True) if one.doubts and node.silent)
+        return Verdict(status="unknown", found=tuple(cut(doubts)), hint=_LOOK, right=next(silent, ""))
     return warn(
         *cut(found),
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "

@@ -32,13 +32,20 @@ def beside(profiles: dict[str, int], *left: int, times: str = "1") -> Installati
     return of(advertised, _SHARED, gpus=_INSTANCE, skipped=in_mig_mode(*left), left_to_others=0, labels=labels)
 
 
-def silent(advertised: dict[str, str], *rules: str, by_dra: tuple[dict[str, str], ...] = ()) -> Installation:
-    """One whose only node says nothing of itself."""
-    made = parsed(node("gpu-0", allocatable=advertised), Node)
-    hidden = Unseen(what="states", why="it is forbidden", right="get pods/proxy")
+def silent(
+    advertised: dict[str, str],
+    *rules: str,
+    by_dra: tuple[dict[str, str], ...] = (),
+    labels: dict[str, str] | None = None,
+    runs: bool = True,
+) -> Installation:
+    """One whose only node says nothing of itself, though a part of gpu-share *runs* there."""
+    made = node("gpu-0", allocatable=advertised)
+    made["metadata"]["labels"] |= labels or {}
+    hidden = {"gpu-0": Unseen(what="states", why="it is forbidden", right="get pods/proxy")} if runs else {}
     cluster = policies(f"{CLUSTER}nodes: [{', '.join(rules)}]\n")
     slices = (of_nvidia(*by_dra),) if by_dra else ()
-    return installation(seen(nodes=seen_nodes([made], {"gpu-0": hidden})), **{**cluster, "slices": slices})
+    return installation(seen(nodes=seen_nodes([parsed(made, Node)], hidden)), **{**cluster, "slices": slices})
 
 
 def unknown(on: Installation) -> tuple[str, ...]:
@@ -127,6 +134,42 @@ def test_of_a_node_that_does_not_tell_its_gpus_the_entries_say_whether_instances
     if status != "unknown":  # a plugin that waits has said by then which GPUs it leaves
         assert judged(of(advertised, *rules, gpus=(), left_to_others=0)) == status
         assert judged(of({}, *rules, gpus=(), left_to_others=0, slices=(of_nvidia(*instances),))) == status
+
+
+@pytest.mark.parametrize(
+    ("labels", "runs", "status"),
+    [
+        ({}, True, "unknown"),
+        ({}, False, "warning"),
+        ({"mig.strategy": "single", "gpu.product": "NVIDIA-H100-MIG-1g.10gb"}, True, "unknown"),
+        ({"mig.strategy": "single", "gpu.product": "NVIDIA-H100-MIG-1g.10gb"}, False, "unknown"),
+        ({"mig.strategy": "single"}, True, "unknown"),
+        ({"mig.strategy": "single", "gpu.product": "NVIDIA-H100"}, True, "warning"),
+        ({"mig.strategy": "mixed"}, True, "warning"),
+    ],
+)
+def test_of_a_node_that_does_not_tell_its_gpus_labels_say_whether_others_have_some_in_mig_mode(
+    labels: dict[str, str],
+    runs: bool,  # noqa: FBT001 - of a table
+    status: str,
+) -> None:
+    named = {f"nvidia.com/{name}": text for name, text in labels.items()}
+    for rules in ((), (SEVENTH,)):
+        assert judged(silent({"nvidia.com/gpu": "7"}, *rules, labels=ONCE | named, runs=runs)) == status
+    assert judged(silent({"nvidia.com/gpu": "7"}, "{mig: shared}", labels=ONCE | named, runs=runs)) == "warning"
+
+
+def test_a_gpu_of_nvidias_dra_driver_may_be_in_mig_mode_where_the_node_could_not_tell() -> None:
+    devices = tuple({"type": "gpu", "uuid": f"GPU-{number}"} for number in range(2))
+    for by_dra in (devices, ({"type": "gpu"}, {"type": "gpu"})):
+        assert judged(silent({}, SEVENTH, by_dra=by_dra)) == "unknown"
+        assert judged(silent({}, SEVENTH, by_dra=by_dra, runs=False)) == "warning"
+        assert judged(silent({}, SEVENTH, by_dra=by_dra[:1])) == "ok"
+
+
+def test_what_is_not_known_of_a_silent_node_names_the_right_that_is_missing() -> None:
+    (one,) = (one for one in findings(silent({"nvidia.com/gpu": "7"}), AFTER) if one.check == "other-plugins")
+    assert (one.status, one.right) == ("unknown", "get pods/proxy")
 
 
 @pytest.mark.parametrize(
