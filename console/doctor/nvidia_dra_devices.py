@@ -24,7 +24,7 @@ class _Told(NamedTuple):
 
 def published(devices: Sequence[Device], node: SeenNode, left: Left) -> Iterator[Had]:
     """Count the devices: those of what is shared, and those that may be."""
-    told = [_told(one) for one in devices]
+    told = _each_once([_told(one) for one in devices])
     shared = {gpu.uuid for gpu in node.gpus}
     of_shared = shared | {one.gpu for one in told if one.uuid in shared and one.gpu}
     is_taken = [one.uuid in shared or one.gpu in of_shared for one in told]
@@ -43,6 +43,11 @@ def published(devices: Sequence[Device], node: SeenNode, left: Left) -> Iterator
         # Of an instance that has a UUID it is known whether it is shared, where the node names some.
         unclear = sum(one.gpu not in of_gpus and not (one.uuid and shared) for one in instances)
         yield _uncounted(unclear, left)
+
+
+def _each_once(told: list[_Told]) -> list[_Told]:
+    """Leave out devices that are told of again: while a pool is updated, its slices can name one twice."""
+    return [*{one for one in told if one.uuid}, *(one for one in told if not one.uuid)]
 
 
 def _counted(what: str, amount: int, surely: float, *, more: float = 0) -> Had:

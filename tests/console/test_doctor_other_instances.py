@@ -198,3 +198,8 @@ def test_a_gpu_that_is_left_may_be_divided_by_nvidias_dra_driver() -> None:
 
     assert judged(has(7)) == "ok"
     assert judged(has(6, 7)) == "warning"
+
+
+def test_a_device_of_nvidias_dra_driver_in_two_slices_is_one() -> None:
+    slices = (of_nvidia({"type": "gpu", "uuid": "GPU-7"}),) * 2
+    assert judged(of({}, _SHARED, SEVENTH, gpus=_INSTANCE, left_to_others=1, slices=slices)) == "ok"
