@@ -1,41 +1,31 @@
-"""Checks of what lies below the containers on a node: compute modes, driver, NVIDIA's toolkit, CDI."""
+"""Checks of what lies below the containers on a node: compute modes, driver, NVIDIA's toolkit; CDI is beside."""
 
-import re
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.of_dra import is_used, unless_used
-from console.doctor.of_nodes import no_nodes
+from console.doctor.of_cdi import BY_CDI
 from console.doctor.parts import parts
 from console.doctor.verdict import (
     OK,
     Check,
-    Status,
     Verdict,
     cut,
     fail,
     not_applicable,
     not_seen,
-    policies_of,
     unknown,
     warn,
 )
-from console.seen import ALL_NODES, STATES, SeenNode
-from policies.contract import CDI, DRA, MPS
+from console.doctor.version_numbers import numbers_in
+from console.seen import STATES, SeenNode
+from policies.contract import MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
 
 _PAGE: Final = "install.md#driver-and-toolkit"
-_RUNTIMES: Final = "install.md#container-runtimes-cdi-or-variables"
 _OLDEST_DRIVER: Final = (550,)
 # NVIDIA's bulletin 5659 of July 2025, CVE-2025-23266: a container's image becomes root on the node.
 _OLDEST_TOOLKIT: Final = (1, 17, 8)
-_CONTAINERD_WITH_CDI: Final = (1, 7)
-_CONTAINERD_ENABLED: Final = (2,)  # unless it is told otherwise
-_CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after those of the pod
-_VARIABLES: Final = "say handover: [envvar] in _cluster.yaml; what allocation: dra has is always by CDI"
-_NO_DRA: Final = "allocation: device-plugin for GPUs of this node, in nodes of _cluster.yaml: DRA has no other way"
 _NO_DRIVER: Final = "no node tells of NVIDIA's driver"
-_VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
 _VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 _NAMING: Final = frozenset({"ALL", "CAP_SYS_ADMIN", "SYS_ADMIN"})  # with which a container may name GPUs in it
 _STRICT: Final = "manifests/components/strict-toolkit"
@@ -80,7 +70,7 @@ def drivers(on: Installation) -> Verdict:
     if not by_driver:
         return not_applicable("no node tells of a driver")
     told = [f"{driver} on {', '.join(nodes)}" for driver, nodes in sorted(by_driver.items())]
-    old = [driver for driver in by_driver if (number := _number(driver)) and number < _OLDEST_DRIVER]
+    old = [driver for driver in by_driver if (number := numbers_in(driver)) and number < _OLDEST_DRIVER]
     found = told if len(told) > 1 else []
     found += [f"{driver} is older than {_OLDEST_DRIVER[0]}, with which gpu-share begins" for driver in sorted(old)]
     return warn(*found, hint="limits of MPS depend on the driver: use one version")
@@ -93,7 +83,7 @@ def toolkits(on: Installation) -> Verdict:
     old = [
         f"{node}: {version}, {needed} or newer is expected"
         for node, version in sorted(known.items())
-        if (number := _number(version)) and number < _OLDEST_TOOLKIT
+        if (number := numbers_in(version)) and number < _OLDEST_TOOLKIT
     ]
     if old:
         return warn(
@@ -142,54 +132,6 @@ def _settings_of(on: Installation, node: SeenNode) -> tuple[str, str]:
     return what, f"{node.name}: {_VARIABLE} = false, so the plugin gets no NVML when it starts the next time"
 
 
-def cdi(on: Installation) -> Verdict:
-    """See that container runtimes have CDI where containers get their GPU by it, as far as their version tells."""
-    policies = policies_of(on)
-    if isinstance(policies, Verdict):
-        return policies
-    handover = policies.cluster.handover
-    does_without = set(handover) != {CDI}  # but for what DRA allocates
-    if not is_used(on) and does_without:
-        return unless_used(not_applicable(f"handover: [{', '.join(handover)}] does without it"), on)
-    told = [(_cdi_by_dra if does_without else _cdi_of)(node) for node in on.seen.nodes]
-    if told and all(status == "not-applicable" for status, _ in told):
-        return not_applicable(f"no node allocates by DRA, and handover: [{', '.join(handover)}] does without it")
-    if without := [sentence for status, sentence in told if status == "failure"]:
-        return fail(*cut(without), hint=f"upgrade the container runtime, or {_NO_DRA if does_without else _VARIABLES}")
-    if perhaps := [sentence for status, sentence in told if status == "warning"]:
-        return warn(*cut(perhaps), hint="containerd config dump on the node, or env in a container with a share, tells")
-    silent = [sentence for status, sentence in told if status == "unknown"]
-    return unknown("; ".join(cut(silent))) if silent else OK
-
-
-def _cdi_by_dra(node: SeenNode) -> tuple[Status, str]:
-    """Judge it where nothing but what DRA allocates needs CDI."""
-    status, sentence = _cdi_of(node)
-    allocations = {gpu.allocation for gpu in node.gpus}
-    if DRA in allocations:
-        return status, sentence
-    if allocations and "" not in allocations:
-        return "not-applicable", ""
-    if status == "ok":
-        return status, ""
-    return "unknown", f"{sentence}, and nobody knows whether allocation: dra is used there"
-
-
-def _cdi_of(node: SeenNode) -> tuple[Status, str]:
-    """Judge the container runtime of a node by its version: the table of docs/install.md."""
-    name, _, version = node.runtime.partition("://")
-    number = _number(version)
-    if number is None or name not in ("containerd", "cri-o"):
-        return "unknown", f"{node.name}: nothing is known of CDI in {node.runtime or 'its container runtime'}"
-    if name == "cri-o" and number < _CRIO_WITH_CDI_LAST:
-        return "warning", f"{node.name}: CRI-O {version} sets a pod's variables after those of the share"
-    if name == "containerd" and number < _CONTAINERD_WITH_CDI:
-        return "failure", f"{node.name}: containerd {version} has no CDI"
-    if name == "containerd" and number < _CONTAINERD_ENABLED:
-        return "warning", f"{node.name}: containerd {version} has CDI only if it is told enable_cdi = true"
-    return "ok", ""
-
-
 def _should_say(node: SeenNode, gpu: Gpu) -> bool:
     """Whether a compute mode is missing: MIG instances of older drivers have none."""
     return not gpu.compute_mode and not gpu.is_instance and node.has_driver
@@ -205,11 +147,6 @@ def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
     ]
     allowed = (one.security_context for one in containers)
     return bool(containers) and all(_NAMING.isdisjoint(one.capabilities.add) and not one.privileged for one in allowed)
-
-
-def _number(version: str) -> tuple[int, ...] | None:
-    found = _VERSION.match(version)
-    return tuple(map(int, found[1].split("."))) if found else None
 
 
 RUNTIMES: Final = (
@@ -237,12 +174,5 @@ RUNTIMES: Final = (
         judge=toolkit_settings,
         rests_on=(STATES,),
     ),
-    Check(
-        name="cdi",
-        says="container runtimes have CDI",
-        page=_RUNTIMES,
-        judge=cdi,
-        absent=no_nodes,
-        rests_on=(ALL_NODES,),
-    ),
+    BY_CDI,
 )

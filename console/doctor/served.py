@@ -7,6 +7,7 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded
 from console.doctor.installation import SUCCEEDED
+from console.doctor.version_numbers import numbers_in
 from console.dra_objects import DeviceClass, ResourceSlice
 from console.no_answer import message_of
 from console.objects import Pod
@@ -119,11 +120,7 @@ def toolkits(api: ApiServer) -> dict[str, str]:
             images = (_TOOLKIT_IMAGE.fullmatch(one.image) for one in pod.spec.containers)
             found.setdefault(pod.spec.node_name, []).extend(image[1] for image in images if image)
     # Whoever may create a DaemonSet can have such a pod: by a newer version beside it, an old one is no better.
-    return {node: min(versions, key=_numbers) for node, versions in found.items() if versions}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    return {node: min(versions, key=lambda one: numbers_in(one) or ()) for node, versions in found.items() if versions}
 
 
 def _if_served(api: ApiServer, kind: type[T], resource: str) -> tuple[T, ...] | None:
