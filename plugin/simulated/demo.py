@@ -21,6 +21,7 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
+from plugin.errors import SocketError
 from plugin.shares.last_parts import LastParts
 from plugin.simulated.container_runtime import with_cdi_devices
 from plugin.simulated.demo_dra import let_the_scheduler_choose
@@ -28,6 +29,8 @@ from plugin.simulated.demo_processes import START_SECONDS, DemoError, command_of
 from plugin.simulated.demo_view import show_allocation, show_denial, show_end, show_fault, show_node, show_title
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.sockets import check_length, socket_path
+from policies.contract import DRIVER
 from policies.reading.store import PolicyStore
 
 SIMULATED = "2xH200"
@@ -55,11 +58,13 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
     Send *examples* through the chain and show what becomes of each.
 
     Raises:
-        DemoError: If a part of the chain does not start.
+        DemoError: If a part of the chain does not start, or its sockets cannot be where temporary files are.
     """
     cluster = PolicyStore(policies).current.cluster
+    resource = cluster.resource_names["mps"]
     with TemporaryDirectory(prefix="gpu-share-") as name, ExitStack() as stack:
         directory = Path(name)
+        _check_sockets(directory, resource)
         port = stack.enter_context(_webhook(directory, policies))
         (directory / "kubelet").mkdir()
         kubelet = SimulatedKubelet(
@@ -68,7 +73,6 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             pod_resources=directory / "pod-resources.sock",
         )
         stack.enter_context(kubelet)
-        resource = cluster.resource_names["mps"]
         with _plugin(directory, policies, simulate=SIMULATED):
             devices = _advertised(lambda: kubelet.allocatable(resource), kubelet, resource, directory)
             console.print(
@@ -87,6 +91,15 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
         let_the_scheduler_choose(directory, policies, simulate=SIMULATED, console=console)
     show_end(console)
+
+
+def _check_sockets(directory: Path, resource: str) -> None:
+    """See that the sockets with the longest paths can be in *directory*, before anything starts."""
+    for path in (Path("kubelet", socket_path(Path(), resource)), Path("registry", f".{DRIVER}-reg.sock")):
+        try:
+            check_length(directory / path, fix="set TMPDIR to a directory with a shorter path, such as /tmp")
+        except SocketError as error:
+            raise DemoError(str(error)) from None
 
 
 def _send(  # noqa: PLR0913 - the whole chain

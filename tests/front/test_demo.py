@@ -114,6 +114,25 @@ def test_options_in_the_environment_do_not_change_what_the_demo_shows(shown: str
     assert len(ran.stdout.splitlines()) == len(shown.splitlines())
 
 
+@pytest.mark.parametrize("length", [56, 62, 70])  # at the first of which the longest path has 108 bytes
+def test_where_temporary_files_have_too_long_paths_for_sockets_nothing_is_started(length: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="gs-", dir="/tmp") as base:
+        directory = Path(base, "d" * (length - len(base) - 1))
+        directory.mkdir()
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpu_share", "demo"],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(directory)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert list(directory.iterdir()) == []
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "a socket's path has at most 107 bytes, this has 1" in ran.stderr
+    assert "set TMPDIR to a directory with a shorter path" in ran.stderr
+
+
 def test_a_node_that_shares_nothing_ends_the_demo_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "_cluster.yaml").write_text("nodes: [{offer: none}]\n")
     ran = subprocess.run(
