@@ -93,7 +93,7 @@ class DraServer:
         self._stopping = Event()
         self._said = ""  # why it cannot serve now
         for path in (self._socket, self._registrar):
-            check_length(path)
+            check_length(_unseen(path))
 
     def run(self) -> None:
         """
@@ -150,12 +150,16 @@ class DraServer:
             yield sockets
 
 
+def _unseen(path: Path) -> Path:
+    """Where a socket is bound before it is moved to *path*: with a dot, which the kubelet overlooks."""
+    return path.with_name(f".{path.name}")
+
+
 @contextmanager
 def _serving(path: Path, add: Callable[[grpc.Server], None], threads: int) -> Iterator[SocketIdentity | None]:
     try:
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as error:
         raise SocketError(f"{path}: cannot serve: {error}") from error
-    unseen = path.with_name(f".{path.name}")  # with a dot, which the kubelet overlooks
-    with serving(path, add, unseen=unseen, threads=threads, name="dra") as identity:
+    with serving(path, add, unseen=_unseen(path), threads=threads, name="dra") as identity:
         yield identity

@@ -174,3 +174,23 @@ def test_a_node_that_cannot_allocate_by_dra_says_why(
     code, written = node.start_unregistered(**variables).ends()
     assert code == 1
     assert words in written
+
+
+@pytest.mark.parametrize(
+    ("option", "socket"),
+    [
+        ("--kubelet-plugins-dir", "gpu-share.dev/.dra.sock"),
+        ("--kubelet-registrar-dir", ".gpu-share.dev-reg.sock"),
+    ],
+)
+def test_a_directory_whose_sockets_would_have_too_long_paths_is_told_of_at_the_start(
+    node: DraNode, option: str, socket: str
+) -> None:
+    name = "d" * (107 - len(f"{node.directory}//{socket}"))  # in which they just fit
+    node.mounts = {option: f"{name}d"}
+    code, written = node.start_unregistered().ends()
+    assert code == 1
+    assert "a socket's path has at most 107 bytes, this has 108: choose a directory with a shorter path" in written
+    node.mounts = {option: name}
+    node.start_unregistered()
+    wait_until((node.directory / name / socket.replace("/.", "/").removeprefix(".")).is_socket)
