@@ -40,10 +40,8 @@ _LESS: Final = 8  # times less in the next answer where one is too large
 TOO_MANY_REQUESTS: Final = 429
 _OK: Final = 200
 _PROXIED = re.compile(r"/(?:nodes|pods)/[^/]+/proxy/").search  # in paths to what answers by its own clock
-_REMEDIES: Final = {
-    401: "sign in again, or check the user of the kubeconfig",
-    403: "ask for the right",
-}
+_RELATIVE = re.compile(r"/\.\.?(?:/|$)").search  # in paths that HTTP takes for others
+_REMEDIES: Final = {401: "sign in again, or check the user of the kubeconfig", 403: "ask for the right"}
 _REMEDIES_BEHIND_PROXY: Final = {
     503: "look at the pod that should answer, and at the network between API server and node",
 }
@@ -183,6 +181,8 @@ class ApiServer:
     ) -> tuple[RESTResponse, bytes]:
         if self._is_stopped:
             raise UnseenError("interrupted")
+        if _RELATIVE(path):
+            raise UnseenError("nothing has the name . or ..", status=404)
         self.sign_in()
         deadline = time.monotonic() + DEADLINE_SECONDS
         try:

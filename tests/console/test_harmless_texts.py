@@ -49,6 +49,26 @@ def test_spaces_are_no_namespace_and_do_not_stand_for_all_of_them(asked: Asked, 
     assert (ended.exit_code, f"{spaces!a}: expected a name, got spaces" in ended.output) == (2, True)
 
 
+@pytest.mark.parametrize("dots", [".", ".."])
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["top", "--once", "-n", "{}"], 0, "pods with a share in namespace {}: nothing has the name . or .."),
+        (["explain", "{}"], 1, ""),
+        (["explain", "deploy/{}"], 1, ""),
+        (["explain", "x", "-n", "{}"], 1, "nothing has the name . or .."),
+        (["doctor", "-n", "{}"], 0, "nothing has the name . or .."),
+    ],
+)
+def test_no_name_leads_to_another_path(asked: Asked, dots: str, words: list[str], code: int, told: str) -> None:
+    known = installed()
+    ended = asked(known, *(one.format(dots) for one in words))
+    assert (ended.exit_code, told.format(dots) in " ".join(ended.output.split())) == (code, True), ended.output
+    assert (
+        not {"/api/v1/pods", "/api/v1/namespaces"} & {one.partition("?")[0] for one in known.asked} or "doctor" in words
+    )
+
+
 def test_the_namespace_of_a_kubeconfig_is_cleaned(served: Callable[[StandIn], Path]) -> None:
     file = served(denying())
     config = yaml.safe_load(file.read_text())
