@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple, TypeVar
 
 from console.doctor.installation import Installation
@@ -64,12 +65,24 @@ def _by_finding(found: Iterable[tuple[_Finding, set[str]]]) -> dict[_Finding, st
 
 
 def _volume(pod: Pod) -> _Volume:
+    if _is_covered(pod):
+        return _Volume((), f"the volume {POLICIES_VOLUME}, over which another one is mounted")
     if sources := sources_of(pod.spec.volumes):
         return _Volume(sources)
     is_there = any(one.name == POLICIES_VOLUME for one in pod.spec.volumes)
     return _Volume(
         (), "what is not made of ConfigMaps alone" if is_there else f"no volume of the name {POLICIES_VOLUME}"
     )
+
+
+def _is_covered(pod: Pod) -> bool:
+    """Whether a container has another volume where it has the policies, such as a single file by a subPath."""
+    for container in pod.spec.containers:
+        at = [one.mount_path for one in container.volume_mounts if one.name == POLICIES_VOLUME]
+        others = [PurePosixPath(one.mount_path) for one in container.volume_mounts if one.name != POLICIES_VOLUME]
+        if any(other.is_relative_to(path) for other in others for path in at):
+            return True
+    return False
 
 
 def _unclear(volume: _Volume, keys: _Keys) -> Iterator[str]:
