@@ -71,7 +71,9 @@ class LineWriter:
 
     def _write_queued(self, seconds: float) -> bool:
         """Write what waits for a thread that could not be had, as far as it is taken in time; the rest is lost."""
-        queued = [self._queue.get() for _ in range(self._queue.qsize())]
+        queued: list[bytes | SimpleQueue[None]] = []
+        with suppress(Empty):  # where there is a thread by now, it takes them as well
+            queued.extend(self._queue.get_nowait() for _ in range(self._queue.qsize()))
         self._until_seconds = monotonic() + seconds
         for piece in _pieces(one for one in queued if isinstance(one, bytes)):
             self._write(piece)
@@ -120,15 +122,19 @@ class LineWriter:
         return True
 
     def _write_some(self, piece: bytes) -> int:
-        """Write as much as a pipe takes at once, when it takes that: it may block, or not, as others want it."""
+        """Write a piece, or where time is limited as much as a pipe takes at once: it may block, as others want it."""
         waiting = poll()
         waiting.register(self._descriptor, POLLOUT)
+        left_ms: float | None = None
         while True:
-            left_seconds = self._until_seconds - monotonic()
-            if not waiting.poll(None if left_seconds == inf else max(0.0, left_seconds) * 1000):
-                raise TimeoutError("they were not read in time")
-            with suppress(BlockingIOError):
-                return os.write(self._descriptor, piece[:PIPE_BUF])
+            if self._until_seconds < inf:
+                piece, left_ms = piece[:PIPE_BUF], max(0.0, self._until_seconds - monotonic()) * 1000
+                if not waiting.poll(left_ms):
+                    raise TimeoutError("they were not read in time")
+            try:
+                return os.write(self._descriptor, piece)
+            except BlockingIOError:
+                waiting.poll(left_ms)
 
     def _lose(self, count: int, reason: str) -> None:
         with self._lock:

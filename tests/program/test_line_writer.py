@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -104,6 +105,16 @@ assert writer.flush()
         file.seek(0)
         lines = file.read().decode().splitlines()
     assert lines == ["line number 0", "line number 1", "the last one", "lost 4: File too large"]
+
+
+def test_a_line_that_is_longer_than_a_pipe_promises_is_one_write() -> None:
+    reading, writing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)  # each write is a message
+    with reading, writing:
+        line = b"x" * 12000 + b"\n"
+        writer = LineWriter(writing.fileno(), notice=notice)
+        writer.write(line)
+        assert writer.flush()
+        assert reading.recv(1 << 16) == line
 
 
 def test_a_child_writes_its_own_lines_and_none_of_its_parents(tmp_path: Path) -> None:
