@@ -2,6 +2,7 @@
 
 import pytest
 
+from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.git import runs_in_git
 from policies.grant import Grant
 from tests.policies.pods import container, denied, granted, pod, policies
@@ -22,7 +23,13 @@ UNREAD = {"name": "X", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
         "config core.pager cmd", "config --global alias.x !cmd", "config -f user.cfg core.pager cmd",
         "config credential.https://x.helper cmd", "-c protocol.ext.allow=always fetch", "fetch ext::cmd",
         "-c url.ext::cmd.insteadOf=x fetch x", "-c lfs.customtransfer.x.path=cmd lfs pull",
-        "bisect run cmd", "rebase -x cmd",
+        "bisect run cmd", "rebase -x cmd", "filter-branch cmd",
+        "-C config config core.pager cmd", "-p -c core.pager=x log",
+        "config --type path core.pager cmd", "config --fil user.x core.pager cmd", "config --fixed core.pager cmd",
+        "config set --global core.pager cmd", "config credential.https://x.username=y.helper cmd",
+        "clone -qc core.pager=x /x", "clone -q --conf core.pager=x /x", "lfs clone -c core.pager=x /x",
+        f"{ANYTHING} core.pager {ANYTHING}", f"-c {ANYTHING} log", f"-C {ANYTHING} . config core.pager cmd",
+        f"-c core{ANYTHING}=true log",
     ],
 )  # fmt: skip
 def test_words_by_which_git_runs_a_command_are_seen(words: str) -> None:
@@ -39,6 +46,12 @@ def test_words_by_which_git_runs_a_command_are_seen(words: str) -> None:
         'config --global --add safe.directory "$X"', 'config core.compression "$X"', 'switch -c "$X"', 'add -u "$X"',
         '-c user.name="$X" -c user.email=a@b.example commit -m "$X"',
         '-c protocol.version=2 fetch --depth 1 origin "$X"',
+        'commit -m "$X (run=1)"', 'notes add -m "$X acc=0.9"', 'clone "$X?depth=1" /s', 'add config app.yaml "$X"',
+        'push -o "ci.variable=A=b" "$X"', '-C "$X/seed=1" add config main.py', 'clone "$X" config', 'clean -x "$X"',
+        'checkout "$X" -- hooks rebase grep.py', '-c credential.helper= fetch "$X"', '-c core.fsmonitor fetch "$X"',
+        '-c core.fsmonitor=false fetch "$X"', '-c gc.autodetach=off -c merge.renames=1 pull "$X"',
+        'clone -chttp.sslVerify=false "$X"', 'config remote.origin.url "$X"', 'config user.name "J. Doe $X"',
+        'config lfs.storage "$X"',
         '-c lfs.concurrenttransfers=8 lfs pull --include "$X"', 'remote set-url origin "https://$X@git.example/x"',
     ],
 )  # fmt: skip
