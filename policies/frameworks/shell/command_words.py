@@ -1,7 +1,7 @@
 """The words that a command may get: at each place one word, or any of several."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
+from itertools import dropwhile, islice, pairwise
 from typing import Final
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
-from policies.frameworks.shell.options import MAY_TAKE_TEXT, TAKES_TEXT
+from policies.frameworks.shell.options import MAY_TAKE_TEXT
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another
 
@@ -69,12 +69,13 @@ class CommandWords:
 
     @property
     def may_hand_text(self) -> bool:
-        """Whether one may be a text for a shell that gets others: of an unknown program, what stands behind -c."""
+        """Whether one may be a text for a shell that gets others: behind a word with -c, or of what a tool runs."""
         if not any(map(has_positional, self.every())):
             return False
-        if self.line[0].startswith("-") or self.uncertain():  # options for a shell, behind `su root --`, or perhaps
-            return any(map(MAY_TAKE_TEXT.fullmatch, self.every()))
-        return any(TAKES_TEXT.fullmatch(before) and has_positional(one) for before, one in pairwise(self.line))
+        if self.runs_another:
+            return True
+        behind = dropwhile(lambda one: not MAY_TAKE_TEXT.search(one), self.every())
+        return any(map(has_positional, islice(behind, 1, None)))
 
     def behind(self, place: int) -> "CommandWords":
         """Return the words from *place* on."""

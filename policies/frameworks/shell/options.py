@@ -13,9 +13,11 @@ LOGIN: Final = re.compile(r"-|-[A-Za-z]*l[A-Za-z]*|--l[a-z]*")  # of su, also ab
 RESETTING: Final = re.compile(r"--res[a-z-]*")  # of setpriv
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
 TAKES_TEXT: Final = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
-MAY_TAKE_TEXT: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")  # of a shell, with others that stand together
+# Of a shell, with others that stand together, in a word or in the code that another language gets.
+MAY_TAKE_TEXT: Final = re.compile(r"(?<![\w-])-(?:[A-Zabd-z]*+c[A-Za-z]*+(?![\w-])|-command\b)")
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
 _STREAMS: Final = ("stdin", "stdout", "stderr")
+_IN_OTHER_DIRECTORY = re.compile(rf"/(?!dev/|proc/)[\w-]+/(?!.*\.\.)[^*?\[\]{{}}~{UNREAD}]*")
 _UP_TO_PATTERN = re.compile(rf".*(?:[*?\[\]{{}}~]|{UNREAD}.?)", re.DOTALL)
 _LONG_OF_ENV: Final = "|".join(  # with a word, and abbreviated
     name[:end] for name in ("argv0", "chdir", "split-string", "unset") for end in range(1, len(name) + 1)
@@ -86,8 +88,11 @@ def may_be_stream(path: str) -> bool:
     """
     Whether a path may lead to what a command reads or writes already, as `/dev/stdout` and `/proc/self/fd/1` do.
 
-    Its last name says so, wherever that is looked for; one with a pattern in it may end as what stands behind that.
+    Its last name says so, but in a directory of files that is written out; one with a pattern in it may end as what
+    stands behind that.
     """
+    if _IN_OTHER_DIRECTORY.fullmatch(path):
+        return False
     name = path.rpartition("/")[2]
     pattern = _UP_TO_PATTERN.match(name)
     if pattern is None:

@@ -12,7 +12,8 @@ _DOWNLOADING: Final = frozenset({"curl", "wget"})
 _LONG: Final = (
     "compressed|fail|https-only|insecure|location|no-check-certificate|proto|quiet|retry|show-error|silent|ssl-reqd"
 )
-_URL: Final = r"https?://[\w.-]+\.[A-Za-z]{2,}(?::[0-9]+)?(?:/\S*)?"  # of another host
+# Of another host, and with no more than one word for a shell that gets it, with an error, say.
+_URL: Final = r"https?://(?![\w.-]*(?i:localhost))[\w.-]+\.[A-Za-z]{2,}(?::[0-9]+)?(?:/[\w./?&=%:@,+~#!-]*)?"
 # None of these words makes it read a file of the container.
 _OF_DOWNLOAD = re.compile(
     rf"-[fgkLqsSvN46#]*(?:O-?)?|--(?:{_LONG}|output-document=-|tlsv1(?:\.[0-3])?)|(?:--proto)?=https|[0-9]+|{_URL}"

@@ -23,6 +23,8 @@ ELSEWHERE = (
     'nproc 2>>"$DIR/err.log"',
     'nproc 2>>"$LOG.err"',
     "nproc 2>/tmp/err.$$",
+    'sleep "$X" 2>/tmp/$$',
+    'sleep "$X" 2>/logs/0',
     'nvidia-smi -L 2>"$DIR/smi.log" | wc -l',
 )
 IN_IT = (
@@ -47,6 +49,10 @@ IN_IT = (
     'sleep "$X" 2<>/dev/stdout',
     'sleep "$X" 2>//dev/stdout',
     'sleep "$X" 2>stdout',
+    'sleep "$X" 2>/tmp/../dev/stdout',
+    'sleep "$X" 2>/./dev/stdout',
+    'sleep "$X" 2>/tmp/$Y',
+    'sleep "$X" 2>/tmp/{a,../dev/stdout}',
     'sleep "$X" 2>/de$Y',
     'sleep "$X" 2>/d?v/std*',
     'sleep "$X" 2>/proc/thread-self/fd/$((0+1))',
