@@ -66,6 +66,8 @@ _RUNNING: Final = {
 }
 _OF_RCLONE: Final = "auth-proxy|metadata-mapper|password-command|sftp-ssh|webdav-bearer-token-command"
 _SET_IN_RCLONE: Final = "bearer_token_command|metadata_mapper|password_command|ssh"
+_RUNS_IN_RCLONE = re.compile(rf"--(?:{_OF_RCLONE})|(?s:.*,)?(?:global\.)?(?:{_SET_IN_RCLONE})(?:=|(\Z))")
+_SUBCOMMAND_OF_RCLONE = re.compile(r"(?!config\Z)[a-z]+")  # in which a setting has its value in the same word
 # The same options behind others that take no value, as in `mapfile -tC`, and words of another form.
 _RUNNING_IN_CLUSTER: Final = {
     name: re.compile(pattern)
@@ -76,7 +78,6 @@ _RUNNING_IN_CLUSTER: Final = {
         ("nc netcat", "-[46dhklnrtuvz]+[ce]"),
         ("apt apt-get", "-[a-z]+o"),
         ("wget", "-[bcdFhHkKLmnNpqrSvVxE]+e"),
-        ("rclone", rf"--(?:{_OF_RCLONE})|(?s:.*,)?(?:global\.)?(?:{_SET_IN_RCLONE})(?:=|\Z)"),
         ("scp sftp", "-[346ABCpqrRTv]+[SDo]"),
         ("zip", "-[a-su-z0-9]+T"),
     )
@@ -111,11 +112,18 @@ def _runs_in_awk(operands: Sequence[str]) -> bool:
     return any(one.startswith(("-f", "--f", "-i", "--i", "-l", "--l")) or _RUNS_IN_AWK(one) for one in operands)
 
 
+def _runs_in_rclone(operands: Sequence[str]) -> bool:
+    is_joined = any(map(_SUBCOMMAND_OF_RCLONE.fullmatch, operands[:1]))
+    found = filter(None, map(_RUNS_IN_RCLONE.match, operands))
+    return any(one[1] is None or not is_joined for one in found)
+
+
 _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "awk": _runs_in_awk,
     "gawk": _runs_in_awk,
     "mawk": _runs_in_awk,
     "git": runs_in_git,
+    "rclone": _runs_in_rclone,
     "sed": _runs_in_sed,
 }
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})

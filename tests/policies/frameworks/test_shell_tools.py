@@ -53,7 +53,8 @@ def test_hash_that_makes_a_program_another_is_seen(words: str) -> None:
     "words",
     [
         "rclone lsd --password-command cmd x:", "rclone lsd --sftp-ssh=cmd :sftp:", "rclone lsd :sftp,ssh=cmd:/x",
-        "rclone config create x webdav bearer_token_command cmd", "zip --unzip-c cmd x", "wget --use-ask=cmd x",
+        "rclone config create x webdav bearer_token_command cmd", "rclone -v config create x sftp ssh cmd",
+        "zip --unzip-c cmd x", "wget --use-ask=cmd x",
         "wget --exec use_askpass=cmd x", "nc --sh-ex cmd -l 9", "nc --exe cmd -l 9", "sort --compr cmd x",
         "ip netns exe x cmd",
     ],
@@ -66,6 +67,7 @@ def test_an_option_that_runs_a_command_is_seen_abbreviated_as_well(words: str) -
     "words",
     [
         "rclone copy r:/.ssh /x --transfers 8", "rclone sync :s3,provider=AWS,env_auth=true:b /x",
+        "rclone copy r:x ssh",
         "wget --user x --user-agent y u",
         "zip -r --exclude y x", "nc -z -w 1 h 80", "sort --key=1 --check x", "ip addr show eth0",
     ],
