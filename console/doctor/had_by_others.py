@@ -1,7 +1,7 @@
 """What other device plugins and DRA drivers have of a node beyond what it leaves to them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import inf
 from typing import Final
 
@@ -22,8 +22,11 @@ _GPUS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _SLICES: Final = re.compile(r"([1-7])[cg]\.")  # at the beginning of a profile
 # By NVIDIA's GPU feature discovery: how many times its plugin advertises each GPU, and what it makes of MIG.
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
-_MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
-_PRODUCT: Final = "nvidia.com/gpu.product"  # with MIG- and the profile at its end, by the strategy single
+_MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # not there for none
+_STRATEGIES: Final = ("none", "single", "mixed")
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_WITH_PROFILE: Final = "MIG-"  # and the profile, at the end of the product, by the strategy single
+_NO_PROFILE: Final = "INVALID"  # in its place, unless all GPUs are in MIG mode and have instances of one profile
 # Of other makers, and of the plugins for SR-IOV and RDMA, whose devices are network cards, however they are called.
 _OF_NO_NVIDIA_GPU: Final = re.compile(r"(amd\.com|habana\.ai|([^/]+\.)?intel\.com|openshift\.io|rdma)/")
 _OF_NVIDIA: Final = "nvidia.com/"
@@ -55,13 +58,13 @@ def had_beyond(node: SeenNode, cluster: Cluster, slices: Sequence[ResourceSlice]
 
 
 def _advertised(node: SeenNode, cluster: Cluster, left: Left) -> Iterator[Had]:
-    instances: dict[str, int] = {}
-    for name, amount in _of_others(node, cluster):
-        if name.startswith(_INSTANCES):
-            instances[name] = amount
-        elif name in _GPUS:
-            yield _several_times(name, amount, _replicas(node, _REPLICAS), *_as_gpus(node, left))
-        else:  # it may be memory, parts of a GPU, or GPUs of VMs
+    had = [*_of_others(node, cluster)]
+    instances = {name: amount for name, amount in had if name.startswith(_INSTANCES)}
+    strategies = _strategies(node, has_profiles=bool(instances))
+    for name, amount in had:
+        if name in _GPUS:
+            yield _several_times(name, amount, _replicas(node, _REPLICAS), *_as_gpus(strategies, node, left))
+        elif name not in instances:  # it may be memory, parts of a GPU, or GPUs of VMs
             surely, perhaps = left.of_vms
             yield Had(what=name, amount=amount, surely=surely, perhaps=inf if perhaps else 0)
     if left.shares_instances:
@@ -93,30 +96,44 @@ def _several_times(what: str, amount: int, times: int | None, surely: float, per
     """Count what a plugin may make so many of each of, if that is known."""
     if times:
         return Had(what=what, amount=amount, surely=surely * times, perhaps=perhaps * times)
-    why = ", since the number of replicas of each is not known" if perhaps < inf else ""
+    why = ", since the number of replicas of each is not known" if amount > perhaps else ""
     return Had(what=what, amount=amount, surely=surely, perhaps=inf if perhaps else 0, why=why)
 
 
-def _as_gpus(node: SeenNode, left: Left) -> tuple[float, float]:
+def _as_gpus(strategies: Collection[str], node: SeenNode, left: Left) -> tuple[float, float]:
     """
-    Count what NVIDIA's plugin calls GPUs of those that are left: surely at most, and perhaps.
+    Count what NVIDIA's plugin calls GPUs of those that are left, by any of *strategies*: surely at most, and perhaps.
 
-    By its strategy for MIG these are GPUs in MIG mode too (none), their instances where it sees no other GPU (single),
-    or neither (mixed): https://github.com/NVIDIA/k8s-device-plugin, internal/rm/device_map.go.
+    Those in MIG mode are GPUs too (none), their instances are where it sees no other GPU (single), or neither (mixed):
+    https://github.com/NVIDIA/k8s-device-plugin, internal/rm/device_map.go.
     """
-    if left.gpus == inf:
-        return 0, inf
-    product = node.labels.get(_PRODUCT, "MIG-")
-    each = MOST_INSTANCES // _slices(product.rpartition("MIG-")[2])
-    instances = left.in_mig_mode * each
-    match node.labels.get(_MIG_STRATEGY):
-        case "mixed":
-            return left.gpus, left.gpus
-        case "single":
-            perhaps = left.perhaps_in_mig_mode if "MIG-" in product else left.in_mig_mode
-            return max(left.gpus, instances), max(left.gpus, perhaps * each)
-        case _:
-            return left.gpus + left.in_mig_mode, max(left.gpus + left.perhaps_as_gpus, left.perhaps_as_gpus * each)
+    instances, perhaps_instances = _called_gpus(node.labels.get(_PRODUCT, ""), left)
+    counted = {
+        "none": (left.gpus + left.in_mig_mode, left.gpus + left.perhaps_as_gpus),
+        "single": (max(left.gpus, instances), max(left.gpus, perhaps_instances)),
+        "mixed": (left.gpus, left.gpus),
+    }
+    surely = min(counted[one][0] for one in strategies)
+    return 0 if surely == inf else surely, max(counted[one][1] for one in strategies)
+
+
+def _strategies(node: SeenNode, *, has_profiles: bool) -> Collection[str]:
+    """Name the strategies for MIG that NVIDIA's plugin may have: a resource for each profile is that of one alone."""
+    if has_profiles:
+        return ("mixed",)
+    told = node.labels.get(_MIG_STRATEGY, "none" if _REPLICAS in node.labels else "")
+    return (told,) if told in _STRATEGIES else _STRATEGIES
+
+
+def _called_gpus(product: str, left: Left) -> tuple[float, float]:
+    """Count the instances that the strategy single calls GPUs of those that are left: surely at most, and perhaps."""
+    _, tells_some, profile = product.rpartition(_WITH_PROFILE)
+    if product and not tells_some:
+        return 0, 0
+    each = MOST_INSTANCES // _slices(profile)
+    # Of several profiles a plugin that sees all has none, and one that sees less may have any.
+    surely = 0 if profile == _NO_PROFILE else left.in_mig_mode * each
+    return surely, (left.perhaps_in_mig_mode if tells_some else left.perhaps_as_gpus) * each
 
 
 def _of_others(node: SeenNode, cluster: Cluster) -> Iterator[tuple[str, int]]:

@@ -37,7 +37,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     def of_vms(self) -> tuple[float, float]:
         """Count those that may be VMs', too: at least so many are left, and perhaps so many."""
         surely = self.listed if self.listed < inf else self.gpus if self.gpus < inf else 0
-        return surely + self.in_mig_mode, self.listed + self.in_mig_mode
+        return surely + self.in_mig_mode, self.listed + self.perhaps_as_gpus
 
     def names(self, uuid: str) -> bool:
         """Whether it is a GPU in MIG mode that is left."""
@@ -79,7 +79,7 @@ def left_by(node: SeenNode, cluster: Cluster) -> Left:
         in_mig_mode=len(sentences),
         perhaps_in_mig_mode=perhaps_in_mig_mode,
         # Most that is called a GPU is not in MIG mode, and so is told of where nothing runs that could say more.
-        perhaps_as_gpus=perhaps_in_mig_mode if node.silent else len(sentences),
+        perhaps_as_gpus=perhaps_in_mig_mode if node.state or node.silent else 0,
         is_told=is_told,
         shares_instances=some_shared or any(gpu.is_instance for gpu in node.gpus),
         sentences=sentences,

@@ -48,6 +48,17 @@ def silent(
     return installation(seen(nodes=seen_nodes([parsed(made, Node)], hidden)), **{**cluster, "slices": slices})
 
 
+def waiting(
+    advertised: dict[str, str],
+    *rules: str,
+    by_dra: tuple[dict[str, str], ...] = (),
+    labels: dict[str, str] | None = None,
+) -> Installation:
+    """One whose plugin waits, and has not said yet what it shares and what it leaves."""
+    slices = (of_nvidia(*by_dra),) if by_dra else ()
+    return of(advertised, *rules, gpus=(), labels=labels or {}, slices=slices)
+
+
 def unknown(on: Installation) -> tuple[str, ...]:
     (one,) = (one for one in findings(on, AFTER) if one.check == "other-plugins")
     return one.found if one.status == "unknown" else ()
@@ -131,9 +142,8 @@ def test_of_a_node_that_does_not_tell_its_gpus_the_entries_say_whether_instances
     advertised = {"nvidia.com/mig-1g.10gb": "7"}
     assert judged(silent(advertised, *rules)) == status
     assert judged(silent({}, *rules, by_dra=instances)) == status
-    if status != "unknown":  # a plugin that waits has said by then which GPUs it leaves
-        assert judged(of(advertised, *rules, gpus=(), left_to_others=0)) == status
-        assert judged(of({}, *rules, gpus=(), left_to_others=0, slices=(of_nvidia(*instances),))) == status
+    assert judged(waiting(advertised, *rules)) == status
+    assert judged(waiting({}, *rules, by_dra=instances)) == status
 
 
 @pytest.mark.parametrize(
@@ -156,6 +166,8 @@ def test_of_a_node_that_does_not_tell_its_gpus_labels_say_whether_others_have_so
     named = {f"nvidia.com/{name}": text for name, text in labels.items()}
     for rules in ((), (SEVENTH,)):
         assert judged(silent({"nvidia.com/gpu": "7"}, *rules, labels=ONCE | named, runs=runs)) == status
+        if runs:
+            assert judged(waiting({"nvidia.com/gpu": "7"}, *rules, labels=ONCE | named)) == status
     assert judged(silent({"nvidia.com/gpu": "7"}, "{mig: shared}", labels=ONCE | named, runs=runs)) == "warning"
 
 
@@ -163,8 +175,15 @@ def test_a_gpu_of_nvidias_dra_driver_may_be_in_mig_mode_where_the_node_could_not
     devices = tuple({"type": "gpu", "uuid": f"GPU-{number}"} for number in range(2))
     for by_dra in (devices, ({"type": "gpu"}, {"type": "gpu"})):
         assert judged(silent({}, SEVENTH, by_dra=by_dra)) == "unknown"
+        assert judged(waiting({}, SEVENTH, by_dra=by_dra)) == "unknown"
         assert judged(silent({}, SEVENTH, by_dra=by_dra, runs=False)) == "warning"
         assert judged(silent({}, SEVENTH, by_dra=by_dra[:1])) == "ok"
+
+
+def test_parts_of_gpus_may_be_of_some_in_mig_mode_where_the_node_could_not_tell() -> None:
+    advertised = {"aliyun.com/gpu-mem": "8"}
+    assert judged(silent(advertised)) == judged(waiting(advertised)) == "unknown"
+    assert judged(silent(advertised, runs=False)) == judged(silent(advertised, "{mig: shared}")) == "warning"
 
 
 def test_what_is_not_known_of_a_silent_node_names_the_right_that_is_missing() -> None:

@@ -170,26 +170,6 @@ def test_who_advertises_more_than_is_left_to_it_is_told_of(
     assert found(of(advertised, *rules, labels=labels)) == (told if is_more else ())
 
 
-@pytest.mark.parametrize("rules", [(), ("{indexes: [1], offer: none}",)])
-@pytest.mark.parametrize(
-    ("amount", "strategy", "status"),
-    [
-        (1, "", "ok"),
-        (7, "", "unknown"),  # whole GPUs (none), or instances of the one that is left (single)
-        (8, "", "warning"),
-        (7, "single", "ok"),
-        (8, "single", "warning"),
-        (7, "mixed", "warning"),
-    ],
-)
-def test_instances_that_are_left_to_others_may_be_called_gpus_by_one_strategy(
-    rules: tuple[str, ...], amount: int, strategy: str, status: str
-) -> None:
-    labels = {**ONCE, "nvidia.com/mig.strategy": strategy} if strategy else ONCE
-    on = of({"nvidia.com/gpu": str(amount)}, *rules, labels=labels, left_to_others=0, skipped=(BESIDE,))
-    assert judged(on) == status
-
-
 def test_beside_a_gpu_in_mig_mode_that_is_left_to_others_all_gpus_are_too_many() -> None:
     told = "gpu-0 advertises 8 nvidia.com/gpu, and nodes of _cluster.yaml leaves 1 in MIG mode to others"
     shared = tuple(gpu(index=number) for number in range(7))
@@ -215,7 +195,8 @@ def test_devices_of_nvidias_dra_driver_are_known_by_their_uuids_or_counted(
 @pytest.mark.parametrize("gpus", [(), (gpu(uuid="MIG-1"),)])
 def test_uuids_say_nothing_where_the_node_does_not_name_the_gpus_that_it_shares(gpus: tuple[Gpu, ...]) -> None:
     devices = of_nvidia({"type": "gpu", "uuid": "GPU-0"})
-    assert found(of({}, gpus=gpus, slices=(devices,))) == ("gpu-0 has devices of the DRA driver gpu.nvidia.com too",)
+    told = ("gpu-0 has devices of the DRA driver gpu.nvidia.com too",)
+    assert found(of({}, gpus=gpus, left_to_others=0, slices=(devices,))) == told
     assert judged(of({}, SEVENTH, gpus=gpus, slices=(devices,))) == "ok"
 
 
