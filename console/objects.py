@@ -26,6 +26,7 @@ class Owner(_Part, frozen=True, kw_only=True):
     kind: Shown = Shown("")
     name: Shown = Shown("")
     uid: str = ""
+    controller: bool = False
 
 
 class Metadata(_Part, frozen=True, kw_only=True):
@@ -131,7 +132,14 @@ class Mount(_Part, frozen=True, kw_only=True):
     """Where a container has a volume."""
 
     name: str = ""
-    mount_path: Shown = Shown("")
+    mount_path: str = ""  # to be judged, and not shown as it is
+    sub_path: str = ""
+    sub_path_expr: str = ""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is one file or directory of the volume."""
+        return bool(self.sub_path or self.sub_path_expr)
 
 
 class Capabilities(_Part, frozen=True, kw_only=True):

@@ -3,20 +3,25 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Final, NamedTuple, TypeVar
 
 from console.doctor.installation import Installation
 from console.doctor.parts import component_of, no_parts, parts
 from console.doctor.verdict import OK, Check, Verdict, cut, unknown, warn
-from console.objects import Pod
+from console.objects import Container, Pod
 from console.seen import ON_NODES, OUR_PODS
 from console.words import Shown
 from policies.contract import CLUSTER_CONFIG_MAP, POLICIES_CONFIG_MAP, POLICIES_VOLUME
 from policies.policy_volume import ConfigMapSource, key_of, sources_of
 from policies.reading.layers import CLUSTER_FILE
 
-_READERS: Final = ("webhook", *ON_NODES)
+_READERS: Final = ("webhook", *ON_NODES)  # as their containers are called, too
+_AS_SHIPPED: Final = "/etc/gpu-share/policies"
+_OPTION: Final = "--policies"
+_VARIABLE: Final = "GPU_SHARE_POLICIES"
 _Keys = Mapping[str, AbstractSet[str]]  # of ConfigMaps, by name
 _Finding = TypeVar("_Finding")
 _HASH: Final = re.compile(r"-[24-9bcdfghkmt]{10}$")  # by which kustomize's generators end the names of ConfigMaps
@@ -65,8 +70,8 @@ def _by_finding(found: Iterable[tuple[_Finding, set[str]]]) -> dict[_Finding, st
 
 
 def _volume(pod: Pod) -> _Volume:
-    if _is_covered(pod):
-        return _Volume((), f"the volume {POLICIES_VOLUME}, over which another one is mounted")
+    if not _reads_volume(pod):
+        return _Volume((), f"{CLUSTER_FILE} from elsewhere than the volume {POLICIES_VOLUME}")
     if sources := sources_of(pod.spec.volumes):
         return _Volume(sources)
     is_there = any(one.name == POLICIES_VOLUME for one in pod.spec.volumes)
@@ -75,14 +80,30 @@ def _volume(pod: Pod) -> _Volume:
     )
 
 
-def _is_covered(pod: Pod) -> bool:
-    """Whether a container has another volume where it has the policies, such as a single file by a subPath."""
-    for container in pod.spec.containers:
-        at = [one.mount_path for one in container.volume_mounts if one.name == POLICIES_VOLUME]
-        others = [PurePosixPath(one.mount_path) for one in container.volume_mounts if one.name != POLICIES_VOLUME]
-        if any(other.is_relative_to(path) for other in others for path in at):
-            return True
-    return False
+def _reads_volume(pod: Pod) -> bool:
+    """Whether it has all of the volume where its program reads policies, and nothing over their `_cluster.yaml`."""
+    program = next((one for one in pod.spec.containers if one.name == component_of(pod)), None)
+    if program is None:
+        return False
+    directory = _directory(program)
+    mounts = [(_normal(one.mount_path), one) for one in program.volume_mounts]
+    around = [(path, one) for path, one in mounts if (directory / CLUSTER_FILE).is_relative_to(path)]
+    innermost = max((path for path, _ in around), key=lambda path: len(path.parts), default=None)
+    read = [one for path, one in around if path == innermost]
+    return innermost == directory and all(one.name == POLICIES_VOLUME and not one.is_part for one in read)
+
+
+def _directory(program: Container) -> PurePosixPath:
+    """Where it reads policies, by its arguments or else by its environment."""
+    words = [word for one in (*program.command, *program.args) for word in one.split("=", 1)]
+    by_option = [value for word, value in pairwise(words) if word == _OPTION]
+    by_variable = [one.value for one in program.env if one.name == _VARIABLE and one.value]
+    return _normal([_AS_SHIPPED, *by_variable, *by_option][-1])
+
+
+def _normal(path: str) -> PurePosixPath:
+    """Resolve a path in a container, which is below the root however it begins."""
+    return PurePosixPath(normpath(f"/{path.lstrip('/')}"))
 
 
 def _unclear(volume: _Volume, keys: _Keys) -> Iterator[str]:

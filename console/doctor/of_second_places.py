@@ -171,7 +171,8 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
         for container in pod.spec.containers:
             for mount in container.volume_mounts:
                 if mount.name == "pipes" and mount.mount_path != wanted:
-                    yield f"gpu-share mps has the pipes at {mount.mount_path}, and its clients have them at {wanted}"
+                    at = Shown(mount.mount_path)
+                    yield f"gpu-share mps has the pipes at {at}, and its clients have them at {wanted}"
 
 
 def _nothing_has_pipes(on: Installation) -> str:

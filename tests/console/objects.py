@@ -72,6 +72,9 @@ def read_by(*names: str) -> Object:
 def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> Object:
     """A pod of gpu-share on a node."""
     name = f"gpu-share-{component}-{on}"
+    reads = component != "certs"
+    mounts = [{"name": "policies", "mountPath": "/etc/gpu-share/policies"}] if reads else []
+    container = {"name": component, "ports": [{"name": "state", "containerPort": port}], "volumeMounts": mounts}
     return {
         "metadata": {
             "name": name,
@@ -81,8 +84,8 @@ def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> O
         },
         "spec": {
             "nodeName": on,
-            "containers": [{"name": component, "ports": [{"name": "state", "containerPort": port}]}],
-            "volumes": [] if component == "certs" else [read_by("gpu-share-policies", "gpu-share-cluster")],
+            "containers": [container],
+            "volumes": [read_by("gpu-share-policies", "gpu-share-cluster")] if reads else [],
         },
         "status": {"phase": "Running", "containerStatuses": [{"name": component, "ready": True}]},
     }
@@ -193,7 +196,7 @@ def tell(known: StandIn, said: NodeState, *, component: str = "plugin") -> None:
     known.uids[f"{name}:9407"] = f"uid-of-{name}"
 
 
-def toolkit(tag: str, name: str = "toolkit", *, phase: str = "Running") -> Object:
+def toolkit(tag: str, name: str = "toolkit", *, phase: str = "Running", ready: bool = True) -> Object:
     """A pod by which NVIDIA's GPU Operator installs its container toolkit on gpu-a."""
     owner = {"kind": "DaemonSet", "name": "nvidia-container-toolkit-daemonset", "controller": True}
     labels = {"app": "nvidia-container-toolkit-daemonset"}
@@ -201,5 +204,5 @@ def toolkit(tag: str, name: str = "toolkit", *, phase: str = "Running") -> Objec
     return {
         "metadata": {"name": name, "namespace": "gpu-operator", "labels": labels, "ownerReferences": [owner]},
         "spec": {"nodeName": "gpu-a", "containers": [{"name": "toolkit", "image": image}]},
-        "status": {"phase": phase},
+        "status": {"phase": phase, "containerStatuses": [{"name": "toolkit", "ready": ready}]},
     }

@@ -184,24 +184,3 @@ def test_of_very_many_that_stand_after_it_some_are_named(shown: Shown) -> None:
     maps = {POLICIES: DEFAULT, CLUSTER: FILE, **{f"team-{number}": {} for number in range(100)}}
     status, told = found(shown, reading(read_by(*maps), maps))
     assert (status, len(told), told[-1]) == ("warning", 11, "and 90 more")
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/etc/gpu-share/policies/_cluster.yaml", "unknown"),
-        ("/etc/gpu-share/policies/", "unknown"),
-        ("/etc/gpu-share/policies-of-others", "ok"),
-        ("/etc/gpu-share", "ok"),
-    ],
-)
-def test_what_is_mounted_over_the_policies_is_not_seen_as_theirs(shown: Shown, path: str, status: str) -> None:
-    on = reading(read_by(POLICIES, CLUSTER), {POLICIES: DEFAULT, CLUSTER: FILE})
-    for one in on.lists[_PODS]:
-        for container in one["spec"]["containers"]:
-            container["volumeMounts"] = [
-                {"name": "policies", "mountPath": "/etc/gpu-share/policies"},
-                {"name": "mine", "mountPath": path, "subPath": "_cluster.yaml"},
-            ]
-    over = [f"{_IN_ALL.partition(' of ')[2]} read the volume policies, over which another one is mounted"]
-    assert found(shown, on) == (status, over if status == "unknown" else [])
