@@ -7,6 +7,7 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded
 from console.doctor.installation import SUCCEEDED
+from console.doctor.parts import is_ready
 from console.doctor.version_numbers import numbers_in
 from console.dra_objects import DeviceClass, ResourceSlice
 from console.no_answer import message_of
@@ -115,11 +116,11 @@ def toolkits(api: ApiServer) -> dict[str, str]:
     """Find which version of NVIDIA's container toolkit its GPU Operator has installed on which node."""
     found: dict[str, list[str]] = {}
     for pod in api.all(Pod, "/api/v1/pods", labelSelector=_TOOLKIT_LABEL):
-        is_of_daemon_set = any(one.kind == "DaemonSet" for one in pod.metadata.owner_references)
-        if is_of_daemon_set and pod.status.phase == "Running":
+        is_of_daemon_set = any(one.kind == "DaemonSet" and one.controller for one in pod.metadata.owner_references)
+        if is_of_daemon_set and is_ready(pod):
             images = (_TOOLKIT_IMAGE.fullmatch(one.image) for one in pod.spec.containers)
             found.setdefault(pod.spec.node_name, []).extend(image[1] for image in images if image)
-    # Whoever may create a DaemonSet can have such a pod: by a newer version beside it, an old one is no better.
+    # Whoever may create a pod writes its owner, too: by a newer version beside it, an old one is no better.
     return {node: min(versions, key=lambda one: numbers_in(one) or ()) for node, versions in found.items() if versions}
 
 

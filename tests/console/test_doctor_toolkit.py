@@ -54,5 +54,16 @@ def test_a_pod_that_does_not_run_tells_no_version(judged: Judged, phase: str) ->
     assert judged(toolkit("v1.18.0", phase=phase))["status"] == "unknown"
 
 
+def test_a_pod_that_is_not_ready_tells_no_version(judged: Judged) -> None:
+    assert judged(toolkit("v1.18.0", ready=False))["status"] == "unknown"
+    assert judged(toolkit("v1.18.0", ready=False), toolkit("v1.16.2-ubi8", "before"))["found"] == _OLD
+
+
+def test_a_pod_that_a_daemon_set_owns_and_does_not_control_tells_no_version(judged: Judged) -> None:
+    owned = toolkit("v1.18.0")
+    del owned["metadata"]["ownerReferences"][0]["controller"]
+    assert judged(owned)["status"] == "unknown"
+
+
 def test_of_two_versions_the_older_number_counts_and_not_the_smaller_text(judged: Judged) -> None:
     assert judged(toolkit("v1.9.0"), toolkit("v1.18.0", "next"))["found"][0].startswith("gpu-a: 1.9.0")
