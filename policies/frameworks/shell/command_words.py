@@ -69,13 +69,13 @@ class CommandWords:
 
     @property
     def may_hand_text(self) -> bool:
-        """Whether one may be a text for a shell that gets others: behind a word with -c, or of what a tool runs."""
+        """Whether one may be a text for a shell that gets others: with -c or behind it, or of what a tool runs."""
         if not any(map(has_positional, self.every())):
             return False
         if self.runs_another:
             return True
         behind = dropwhile(lambda one: not MAY_TAKE_TEXT.search(one), self.every())
-        return any(map(has_positional, islice(behind, 1, None)))
+        return any(map(has_positional, behind))
 
     def behind(self, place: int) -> "CommandWords":
         """Return the words from *place* on."""

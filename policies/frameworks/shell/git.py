@@ -18,12 +18,20 @@ _WITH_WORD: Final = frozenset(
     {"-C", "-c", "--attr-source", "--git-dir", "--namespace", "--super-prefix", "--work-tree"}
 )
 _UPLOAD_PACK_OF_CLONE = re.compile(r"-[lnqsv46]*u")
-_SETTING_OF_CLONE = re.compile(r"(?:-[lnqsv46]*c|--c[a-z]*(?:=|\Z))(.*)", re.DOTALL)
+_SETTING_OF_CLONE = re.compile(r"(?:-[lnqsv46]*c|--c[a-z]*(?:=|\Z))\s*(.*)", re.DOTALL)
 _WITH_WORD_IN_CONFIG = re.compile(r"-z?f|--(?:blo?b?|c[a-z]*|d[a-z]*|fi(?:le?)?|t[a-z]*|ur?l?|v[a-z]*)")
+_READING_IN_CONFIG = re.compile(r"--(?:get[a-z-]*|list|unset[a-z-]*)|-l|get|list|unset")
+_OF_CONFIG: Final = ("get", "list", "set", "unset")
 _FORM_OF_KEY = re.compile(r"[A-Za-z][\w-]*\.(?:.*\.)?[A-Za-z][\w-]*", re.DOTALL)
 _HAS_WORDS = re.compile(r"[\s$`{<]")  # once a shell runs it
 _MAY_BE_NOTHING = re.compile(rf"(?:{UNREAD}.)+", re.DOTALL)
-_RUNS_NOTHING = re.compile(r"|true|false|yes|no|on|off|[0-9.]+[kmg]?", re.IGNORECASE)
+_BEHIND_ANOTHER: Final = ";|&\n"  # what a command stands behind
+_PUT_TOGETHER: Final = f"{UNREAD}{_BEHIND_ANOTHER}\"'\\{{*?[<>("
+# The names of helpers that are git's own, and pagers that write on, too.
+_RUNS_NOTHING = re.compile(
+    r"|true|false|yes|no|on|off|auto|never|[0-9.]+[kmg]?|cat|/dev/null|(?:cache|store)(?: --?[\w./=-]+){0,2}",
+    re.IGNORECASE,
+)
 _SECTIONS: Final = """
 advice am apply author blame branch checkout clean clone color column commit committer extensions feature fetch format
 http i18n index log maintenance pack pull push rerere receive safe stash status tag transfer url user
@@ -40,7 +48,7 @@ _HARMLESS = re.compile(
     r"|credential\.(?:.*\.)?(?:interactive|usehttppath|username)\Z"
     rf"|lfs\.(?:{_OF_LFS})\Z"
     r"|remote\..*\.(?:fetch|partialclonefilter|promisor|pushurl|url)\Z"
-    r"|(?:gc\.auto|init\.defaultbranch|protocol\.version)\Z",
+    r"|(?:gc\.auto|init\.defaultbranch|protocol\.(?:version|(?!ext\.)[\w-]+\.allow))\Z",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -84,14 +92,24 @@ def _runs_in_clone(words: Sequence[str]) -> bool:
         setting = _SETTING_OF_CLONE.fullmatch(one)
         if setting and _names_command(setting[1] or behind):
             return True
-        if one.startswith(UNREAD) and _HAS_WORDS.search(behind):  # it may be -u or -c
+        if one.startswith(UNREAD) and _may_be_command(behind):  # it may be -u or -c
             return True
     return False
 
 
+def _may_be_command(word: str) -> bool:
+    """Whether a shell may start a program by a word, and give it one that is not written out in it."""
+    if "`" in word or "$" in word:
+        return True
+    signs = _BEHIND_ANOTHER if word.startswith("-") else _PUT_TOGETHER
+    return any(map(str.isspace, word)) and not set(signs).isdisjoint(word)
+
+
 def _runs_in_config(words: Sequence[str]) -> bool:
     at = 0
-    while at < len(words) and (words[at].startswith("-") or words[at] == "set"):
+    while at < len(words) and (words[at].startswith("-") or words[at] in _OF_CONFIG):
+        if _READING_IN_CONFIG.fullmatch(words[at]):
+            return False
         at += 1 + bool(_WITH_WORD_IN_CONFIG.fullmatch(words[at]))
     key, value = [*words[at : at + 2], "", ""][:2]
     return key.startswith(UNREAD) or not (_RUNS_NOTHING.fullmatch(value) or _HARMLESS.match(key))

@@ -32,6 +32,12 @@ GIVEN = (
     ["su", "root", "-c", "vllm serve m ${1}5", "x", WITHIN],
     ["su", "root", "--", "-c", "vllm serve m ${1}5", "x", WITHIN],
     ["su", "root", "--", "-c", "-e", "vllm serve m ${1}5", "x", WITHIN],
+    ["su", "root", "--", "+c", "vllm serve m ${1}5", "x", WITHIN],
+    ["./x", "+ec", "vllm serve m ${1}5", "x", WITHIN],
+    ["runuser", "root", "-cvllm serve m ${1}5", "--", "x", WITHIN],
+    ["runuser", "-p", "root", "--comm", "vllm serve m ${1}5", "--", "x", WITHIN],
+    ["runuser", "-p", "root", "--session-command=vllm serve m ${1}5", "--", "x", WITHIN],
+    ["perl", "-e", 'exec "sh", "-c", q(vllm serve m ${1}5), @ARGV', "--", "x", WITHIN],
 )
 GIVEN_IN_TEXTS = (
     f"if a; then O=-c; else O=-x; fi; sh $O 'vllm serve m ${{1}}5' x {WITHIN}",
