@@ -11,6 +11,6 @@ def test_pods_of_one_mapping_cost_time_by_their_number() -> None:
     replicas = {f"Worker{at}": {"template": {"spec": spec}} for at in range(5000)}
     head = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "it"}}
     text = json.dumps({**head, "spec": {"tfReplicaSpecs": replicas}})
-    start = time.monotonic()
+    start = time.process_time()
     assert len(read_input(text, "many.json").workloads) == 5000
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
