@@ -11,7 +11,7 @@ from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.set_in_unread import is_set_otherwise, set_in_unread
 from policies.frameworks.settings import TAKING, SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
-from policies.frameworks.shell.options import TAKES_TEXT, behind_options, has_odd_option
+from policies.frameworks.shell.options import behind_options, has_odd_option
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.script import Command, Literal, Reference, Script, Word
 from policies.frameworks.shell.split_string import split_by_env, ways_of_word
@@ -36,6 +36,7 @@ _READING: Final = SHELLS.union(TAKING)
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _OPTION = re.compile("-")
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
+_BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
 
 class ShellTaking(ShellCalls):
@@ -136,7 +137,7 @@ class ShellTaking(ShellCalls):
         if is_python(words[0].rpartition("/")[2]):
             return
         for before, one in pairwise(words):
-            if TAKES_TEXT.fullmatch(before) and names_taking(one):
+            if _BEFORE_TEXT.fullmatch(before) and names_taking(one):
                 self._run(one, is_text=False)
 
     def _starts_tools(self, started: CommandWords, texts: Sequence[str]) -> bool:

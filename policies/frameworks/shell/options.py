@@ -12,7 +12,6 @@ from policies.frameworks.shell.rest import SPACE
 LOGIN: Final = re.compile(r"-|-[A-Za-z]*l[A-Za-z]*|--l[a-z]*")  # of su, also abbreviated: the user's own environment
 RESETTING: Final = re.compile(r"--res[a-z-]*")  # of setpriv
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
-TAKES_TEXT: Final = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 # Of a shell, with others that stand together, in a word or in the code that another language gets.
 MAY_TAKE_TEXT: Final = re.compile(
     r"(?<![\w+-])(?:[+-][A-Zabd-z]*+c[A-Za-z]*+|--(?:c(?:om?|omma?|omman|ommand)?|se(?:s[a-z-]*)?))(?![\w-])"
