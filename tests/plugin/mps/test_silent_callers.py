@@ -166,11 +166,13 @@ def test_a_daemon_that_stands_still_over_a_client_is_not_kept_waiting_by_it(
         waits(daemon)
         for pid in daemon.pids:
             os.kill(pid, signal.SIGSTOP)
-        for _ in range(3):
+
+        def keeps_nobody() -> bool:
+            before_seconds = callers.kept_seconds
             callers.hang_up(daemon.pids)
-        before_seconds = callers.kept_seconds
-        callers.hang_up(daemon.pids)
-        assert callers.kept_seconds == before_seconds
+            return callers.kept_seconds == before_seconds > 0  # on a busy machine it stands still a little later
+
+        wait_until(keeps_nobody)
         for pid in daemon.pids:
             os.kill(pid, signal.SIGCONT)
     assert daemon.look() == Answered({})
