@@ -10,7 +10,7 @@ from policies.grant import Denied
 from tests.bypass.attempt import variable
 from tests.policies.pods import container, decided, pod, policies
 
-HIDDEN = yaml.safe_load((Path(__file__).parent / "hidden_texts.yaml").read_text())
+HIDDEN = yaml.load((Path(__file__).parent / "hidden_texts.yaml").read_text(), yaml.CSafeLoader)
 SLICED = policies("strategy: time-slicing")
 
 

@@ -103,7 +103,7 @@ def _kustomization(directory: Path) -> Object:
     found = [directory / name for name in KUSTOMIZATION_FILES if (directory / name).is_file()]
     if len(found) != 1:
         raise RenderError(f"{directory}: expected one kustomization file, got {len(found)}")
-    content: Object = yaml.safe_load(found[0].read_text())
+    content: Object = yaml.load(found[0].read_text(), yaml.CSafeLoader)
     return content
 
 
@@ -115,7 +115,7 @@ def _resource(directory: Path, into: list[Object], entry: str) -> None:
             raise RenderError(f"{directory}: {entry} contains this directory, which kustomize rejects as a cycle")
         _accumulate(path, added)
     else:
-        added = list(yaml.safe_load_all(_own(directory, path).read_text()))
+        added = list(yaml.load_all(_own(directory, path).read_text(), yaml.CSafeLoader))
     present = {identity(one) for one in into}
     for one in added:
         if identity(one) in present:
