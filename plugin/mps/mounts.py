@@ -3,13 +3,14 @@
 import ctypes
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 NOSUID, NODEV, NOEXEC, REMOUNT, NOSYMFOLLOW, BIND = 2, 4, 8, 32, 256, 4096
 _DETACH, _NOFOLLOW = 2, 8
 _MOUNTS = Path("/proc/self/mountinfo")
+_FIRST_PROCESS = Path("/proc/1/mountinfo")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -66,6 +67,32 @@ def unmount(target: str) -> None:
         OSError: As the kernel says.
     """
     _check(_libc.umount2(os.fsencode(target), _DETACH | _NOFOLLOW), target)
+
+
+def shows_to_us_alone(path: str, own: Sequence[Mount], first: Sequence[Mount] | None, *, pid: int) -> bool:
+    """
+    Whether a mount at *path* shows to this program alone, and not to the whole node.
+
+    *own* is what this process, with *pid*, sees mounted, and *first* what the first process does, if that is known.
+    """
+    covering = mount_of(path, own)
+    if covering is None:
+        return False
+    if pid == 1:  # of a container, and the node's mounts are not to be seen
+        return not covering.peers
+    if first is None or {one.id for one in own} & {one.id for one in first}:
+        # The first process is the node's, or that of our container; there is no telling in the latter case.
+        return False
+    on_node = mount_of(path, first)
+    return not covering.peers or on_node is None or covering.peers != on_node.peers
+
+
+def first_mounts() -> Sequence[Mount] | None:
+    """List what the first process sees mounted; None where that is not to be seen."""
+    try:
+        return mounts(_FIRST_PROCESS)
+    except OSError:
+        return None
 
 
 def _check(code: int, target: str) -> None:

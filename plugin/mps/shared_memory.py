@@ -8,7 +8,7 @@ its /dev/shm.
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,6 @@ _SOURCE = "gpu-share"  # how our tmpfs is told from one that an administrator mo
 _WRITTEN_BY_ALL = 0o1777
 _OPTIONS = f"mode={_WRITTEN_BY_ALL:o},size=50%"
 _SERVERS = Path("/dev/shm")  # noqa: S108 - where CUDA looks
-_FIRST_PROCESS = Path("/proc/1/mountinfo")
 _CLOCK_LAGS_NS = 10**9  # behind that of what is asked; the kernel's for files does, by some milliseconds
 
 
@@ -46,7 +45,7 @@ def provide(pipe_directory: Path) -> None:
                 label(directory)
         if _SERVERS.stat().st_dev == shared.stat().st_dev:
             return
-        if not shows_to_us_alone(str(_SERVERS), mounts.mounts(), _first_mounts(), pid=os.getpid()):
+        if not mounts.shows_to_us_alone(str(_SERVERS), mounts.mounts(), mounts.first_mounts(), pid=os.getpid()):
             _log.warning(
                 "MPS servers and their clients have different /dev/shm: run gpu-share mps in a container of its own",
                 extra={"servers": str(_SERVERS), "clients": str(shared)},
@@ -130,30 +129,3 @@ def _ours(pipe_directory: Path) -> Iterator[tuple[int, ...]]:
 def _used_bytes(directory: int) -> int:
     status = os.fstatvfs(directory)
     return (status.f_blocks - status.f_bfree) * status.f_frsize
-
-
-def shows_to_us_alone(
-    path: str, own: Sequence[mounts.Mount], first: Sequence[mounts.Mount] | None, *, pid: int
-) -> bool:
-    """
-    Whether a mount at *path* shows to this program alone, and not to the whole node.
-
-    *own* is what this process, with *pid*, sees mounted, and *first* what the first process does, if that is known.
-    """
-    covering = mounts.mount_of(path, own)
-    if covering is None:
-        return False
-    if pid == 1:  # of a container, and the node's mounts are not to be seen
-        return not covering.peers
-    if first is None or {one.id for one in own} & {one.id for one in first}:
-        # The first process is the node's, or that of our container; there is no telling in the latter case.
-        return False
-    on_node = mounts.mount_of(path, first)
-    return not covering.peers or on_node is None or covering.peers != on_node.peers
-
-
-def _first_mounts() -> Sequence[mounts.Mount] | None:
-    try:
-        return mounts.mounts(_FIRST_PROCESS)
-    except OSError:
-        return None

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.mps.mounts import Mount, mount_of, mounts
-from plugin.mps.shared_memory import shows_to_us_alone
+from plugin.mps.mounts import Mount, mount_of, mounts, shows_to_us_alone
 from tests.plugin.mps.isolated import ISOLATED, ODD_ENDS_OF_LINES, ROOT, needs_mounts
 
 START = """
