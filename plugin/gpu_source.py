@@ -8,6 +8,7 @@ from time import monotonic
 from plugin.gpus.nvml import NvmlHealth, load_nvml
 from plugin.gpus.reading import SYSFS
 from plugin.mps.state import MpsFaults, PublishedMpsFaults
+from plugin.shares.strategy import Mps
 from plugin.state_files import boot_id
 
 
@@ -19,7 +20,7 @@ class GpuSource:
     sysfs: Path | None  # None says nothing of a PCI bus
     mps_faults: MpsFaults
     mps_daemons: Callable[[], Collection[str]] = tuple  # the GPUs, by UUID, that have a daemon, good or not
-    mps_serving_in: Callable[[], str] = str  # the pipe directory of the daemons; empty if nobody says
+    mps_serving: Callable[[], Mps | None] = lambda: None  # where the daemons are; None for where _cluster.yaml says
 
 
 def gpu_source(simulate: str | None, state_dir: Path, *, pipe_directory: str) -> GpuSource:
@@ -40,7 +41,7 @@ def gpu_source(simulate: str | None, state_dir: Path, *, pipe_directory: str) ->
         sysfs=SYSFS,
         mps_faults=faults,
         mps_daemons=faults.daemons,
-        mps_serving_in=faults.serving_in,
+        mps_serving=faults.serving,
     )
 
 

@@ -80,7 +80,9 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
     source = gpu_source(settings.simulate, settings.state_dir, pipe_directory=cluster.mps.pipe_directory)
     _check_kubelet_dir(settings.kubelet_dir)
-    handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
+    handover = handover_settings(
+        cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir, mps=source.mps_serving
+    )
     servers = Servers(settings.kubelet_dir, threads)
     division = Division(cluster, node_name=name, number_of=number_of)
     has_processes = PodCgroups(settings.cgroups, own_uid=settings.pod_uid).has_processes
@@ -93,7 +95,6 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         serve=servers.add,
         held=held,
         fit_guard=settings.fit_guard == "on",
-        serving_in=source.mps_serving_in,
     )
     return SharedNode(
         settings=settings,

@@ -8,5 +8,5 @@ _LONGEST_NAME = 100
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name a long text by its argument: each process of a run keeps the names of all tests, and they are sent for each."""
+    """Name a long text by its argument: each process of a run keeps the names of all tests, and sends them."""
     return argname if isinstance(val, str | bytes) and len(val) > _LONGEST_NAME else None

@@ -40,7 +40,6 @@ class Resources:
         serve: Callable[[Resource], None],
         held: HeldVgpus | None = None,
         fit_guard: bool = True,
-        serving_in: Callable[[], str] = str,
     ) -> None:
         self._cluster = cluster
         self._division = division
@@ -52,7 +51,7 @@ class Resources:
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
         self._failed: dict[tuple[SharingStrategy, str], str] = {}  # likewise, at the last `publish`: why
-        self._specifications = Specifications(handover, self._held.grids, serving_in)
+        self._specifications = Specifications(handover, self._held.grids)
         self._seen: tuple[Sequence[Gpu], str, Collection[str]] = ((), "", ())  # all GPUs, the driver, those missing
         self._is_unsafe = False
         self._faults: Mapping[str, str] = {}

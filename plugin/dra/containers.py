@@ -10,7 +10,7 @@ from plugin.shares.allocation import Allocation
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, common_nodes, nodes
 from plugin.shares.limits import limits
-from plugin.shares.strategy import sharing_of
+from plugin.shares.strategy import led, sharing_of
 from policies.cluster import Cluster
 from policies.contract import NO_DEVICES, VISIBLE_DEVICES
 
@@ -19,7 +19,7 @@ def held_device(wanted: Wanted, *, division: Division, cluster: Cluster, handove
     """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
     device = wanted.device
     allocation = _allocation(device, division.parts(device.gpus[0], device.size.strategy))
-    given = limits(allocation, sharing_of(device.size.strategy, cluster))
+    given = limits(allocation, led(sharing_of(device.size.strategy, cluster), handover.mps()))
     known = handover.nvidia.names if "cdi" in handover.ways else {}
     others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
     if others and len(others) == len(device.gpus):

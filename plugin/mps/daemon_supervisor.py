@@ -17,6 +17,7 @@ from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.last_look import last_look
+from plugin.mps.mount_sources import offer
 from plugin.mps.place import Place
 from plugin.mps.restart_policy import NOT_SERVING, Action, DaemonStatus, is_last, step
 from plugin.mps.seen import (
@@ -78,6 +79,7 @@ class DaemonSupervisor:
         self.ceiling = Fraction(1)
         self.blocked = ""
         self._context = context
+        self._place = context.place
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
         self._daemon.control.meanwhile = self._still_looks
         self._daemon.control.frees = lambda group: free_of(self._daemon.pids, group)
@@ -140,7 +142,8 @@ class DaemonSupervisor:
         if isinstance(seen, Unread | Unreachable) or (isinstance(seen, Answered) and has_failed):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
-        return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
+        blocked = self.blocked or offer(self._place.mount_sources, self._place.pipe_directory, self.gpu.uuid)
+        return Blocked(blocked) if blocked and not isinstance(seen, Gone) else seen
 
     def _last_look(self, ending: Event) -> Seen:
         timing = self._context.timing
@@ -160,12 +163,12 @@ class DaemonSupervisor:
         if not (seen.in_use and self._is_left()):
             return replace(seen, in_use=False)
         if isinstance(seen, Unreachable):
-            return replace(seen, why=left_alone(self._context.place.pipe_directory / self.gpu.uuid, seen.why))
+            return replace(seen, why=left_alone(self._place.pipe_directory / self.gpu.uuid, seen.why))
         return seen
 
     def _is_left(self) -> bool:
         """Whether a daemon of no use is left alone: ended, it would take contexts along, or for nothing."""
-        if is_removed(self._context.place.pipe_directory):  # none can be started here
+        if is_removed(self._place.pipe_directory):  # none can be started here
             return True
         return bool(self._in_use.held(frozenset({self.gpu.uuid})))
 

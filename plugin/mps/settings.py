@@ -9,6 +9,7 @@ from plugin.gpus.numbers import NumberOf
 from plugin.gpus.nvml import load_nvml
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.mps.mount_sources import mount_sources
 from plugin.mps.place import Place
 from plugin.mps.timing import Timing
 from plugin.pod_resources.tenancy import Tenancy
@@ -49,6 +50,7 @@ def supervisor_context(
     return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
+            mount_sources=mount_sources(settings.state_dir),
             log_directory=settings.log_dir,
             program=settings.control,
             multi_user=settings.multi_user,

@@ -1,20 +1,22 @@
 """
 The memory that MPS servers share with their clients: a tmpfs of its own, at /dev/shm for both.
 
-Clients get `<pipe directory>/shm` there. Without it they would need the IPC namespace of the host, and all that is in
-its /dev/shm.
+Clients get `shm` of the mount sources there. Without it they would need the IPC namespace of the host, and all that is
+in its /dev/shm.
 """
 
 import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from plugin.errors import MpsError
 from plugin.mps import leftovers, mounts
+from plugin.mps.mount_sources import offer
 from plugin.mps.pipe_directories import label, opened_child, take
+from plugin.mps.place import Place
 
 _log = logging.getLogger(__name__)
 
@@ -26,53 +28,86 @@ _SERVERS = Path("/dev/shm")  # noqa: S108 - where CUDA looks
 _CLOCK_LAGS_NS = 10**9  # behind that of what is asked; the kernel's for files does, by some milliseconds
 
 
-def provide(pipe_directory: Path) -> None:
+def provide(place: Place) -> None:
     """
     Mount a tmpfs, unless something is mounted there already, and put it at our own /dev/shm, where servers look.
+
+    What an administrator has mounted at `shm` in the pipe directory takes its place.
 
     Raises:
         MpsError: If that is not permitted.
     """
-    shared = _place(pipe_directory)
+    shared = _shared(place)
     try:
-        if not any(one.point == str(shared) for one in mounts.mounts()):
-            with opened_child(pipe_directory, DIRECTORY) as directory:
+        _take_over(place)
+        if _mounted(shared) is None:
+            shared.parent.mkdir(exist_ok=True)
+            with opened_child(shared.parent, DIRECTORY) as directory:
                 # By descriptor, so that no link is followed.
                 target = f"/proc/self/fd/{directory}"
                 flags = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
                 mounts.mount(_SOURCE, target, kind="tmpfs", flags=flags, options=_OPTIONS)
-            with opened_child(pipe_directory, DIRECTORY) as directory:
+            with opened_child(shared.parent, DIRECTORY) as directory:
                 label(directory)
-        if _SERVERS.stat().st_dev == shared.stat().st_dev:
-            return
-        if not mounts.shows_to_us_alone(str(_SERVERS), mounts.mounts(), mounts.first_mounts(), pid=os.getpid()):
-            _log.warning(
-                "MPS servers and their clients have different /dev/shm: run gpu-share mps in a container of its own",
-                extra={"servers": str(_SERVERS), "clients": str(shared)},
-            )
-            return
-        mounts.mount(str(shared), str(_SERVERS), flags=mounts.BIND)
+        _serve(shared)
     except OSError as error:
         raise MpsError(
             f"{error.filename or shared}: cannot be mounted: {error.strerror}: run gpu-share mps as root in a "
             "privileged container"
         ) from error
+    _show(place)
 
 
-def open_to_all(pipe_directory: Path) -> None:
+def is_offered(place: Place) -> bool:
+    """Whether containers get something from where they should, if they do not get it from the pipe directory."""
+    return place.mount_sources is None or _mounted(_shared(place)) is not None
+
+
+def _take_over(place: Place) -> None:
+    """Hand out what is mounted in the pipe directory, by an administrator or by an earlier version of this."""
+    if place.mount_sources is None:
+        return
+    there = _mounted(place.pipe_directory.resolve() / DIRECTORY)
+    if there is None or (there.source == _SOURCE and _mounted(_shared(place))):
+        return
+    if why := offer(place.mount_sources, place.pipe_directory, DIRECTORY, device=there.device):
+        raise MpsError(why)
+
+
+def _serve(shared: Path) -> None:
+    if _SERVERS.stat().st_dev == shared.stat().st_dev:
+        return
+    if not mounts.shows_to_us_alone(str(_SERVERS), mounts.mounts(), mounts.first_mounts(), pid=os.getpid()):
+        _log.warning(
+            "MPS servers and their clients have different /dev/shm: run gpu-share mps in a container of its own",
+            extra={"servers": str(_SERVERS), "clients": str(shared)},
+        )
+        return
+    mounts.mount(str(shared), str(_SERVERS), flags=mounts.BIND)
+
+
+def _show(place: Place) -> None:
+    """Have it in the pipe directory too, from where containers that an earlier version allocated for get it."""
+    if place.mount_sources is None or _mounted(place.pipe_directory.resolve() / DIRECTORY):
+        return
+    with suppress(OSError), opened_child(place.pipe_directory, DIRECTORY) as directory:
+        mounts.mount(str(_shared(place)), f"/proc/self/fd/{directory}", flags=mounts.BIND)
+
+
+def open_to_all(place: Place) -> None:
     """
     Have our tmpfs written to by all users, whatever root in a container has made of it.
 
     Raises:
         OSError: If that cannot be.
     """
-    with _ours(pipe_directory) as found:
+    with _ours(place) as found:
         for directory in found:
             if take(directory, _WRITTEN_BY_ALL):
                 _log.warning("the shared memory of MPS was closed to some users: opened again")
 
 
-def empty(pipe_directory: Path, *, is_idle: Callable[[], bool], servers: Callable[[], Iterable[int]]) -> None:
+def empty(place: Place, *, is_idle: Callable[[], bool], servers: Callable[[], Iterable[int]]) -> None:
     """
     Remove from our tmpfs what ended containers have left there, where no container holds a share by MPS.
 
@@ -84,7 +119,7 @@ def empty(pipe_directory: Path, *, is_idle: Callable[[], bool], servers: Callabl
         OSError: If something cannot be removed, or nobody can say what is in use.
     """
     before_ns = time.time_ns() - _CLOCK_LAGS_NS
-    with _ours(pipe_directory) as found:
+    with _ours(place) as found:
         for directory in found:
             if not leftovers.has_older(directory, before_ns) or not is_idle():
                 continue
@@ -99,30 +134,35 @@ def empty(pipe_directory: Path, *, is_idle: Callable[[], bool], servers: Callabl
                 _log.info("removed what ended containers left in the shared memory of MPS", extra={"bytes": freed})
 
 
-def withdraw(pipe_directory: Path) -> None:
-    """Take our tmpfs out of the tree; containers that have it keep theirs."""
-    shared = str(_place(pipe_directory))
+def withdraw(place: Place) -> None:
+    """Take our tmpfs out of the pipe directory; containers that have it keep theirs."""
+    shared = place.pipe_directory.resolve() / DIRECTORY
     try:
-        if any(one.point == shared and one.source == _SOURCE for one in mounts.mounts()):
-            mounts.unmount(shared)
+        if (there := _mounted(shared)) and there.source == _SOURCE:
+            mounts.unmount(str(shared))
     except OSError as error:
-        _log.warning("shared memory not unmounted", extra={"directory": shared, "reason": error.strerror})
+        _log.warning("shared memory not unmounted", extra={"directory": str(shared), "reason": error.strerror})
 
 
-def _place(pipe_directory: Path) -> Path:
+def _shared(place: Place) -> Path:
     """Resolve the directory as the list of mounts has it; a link in its own place is not followed."""
-    return pipe_directory.resolve() / DIRECTORY
+    return (place.mount_sources or place.pipe_directory).resolve() / DIRECTORY
+
+
+def _mounted(point: Path) -> mounts.Mount | None:
+    """Say what is mounted on top there; None if nothing is."""
+    return next((one for one in reversed(mounts.mounts()) if one.point == str(point)), None)
 
 
 @contextmanager
-def _ours(pipe_directory: Path) -> Iterator[tuple[int, ...]]:
+def _ours(place: Place) -> Iterator[tuple[int, ...]]:
     """Open our tmpfs; nothing where there is none, or an administrator's in its place."""
-    shared = str(_place(pipe_directory))
-    there = mounts.mount_of(shared, mounts.mounts())
-    if there is None or (there.point, there.source) != (shared, _SOURCE):
+    shared = _shared(place)
+    there = _mounted(shared)
+    if there is None or there.source != _SOURCE:
         yield ()
         return
-    with opened_child(pipe_directory, DIRECTORY) as directory:
+    with opened_child(shared.parent, DIRECTORY) as directory:
         yield (directory,)
 
 

@@ -11,7 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from plugin.mps.place import MOUNT_SOURCES
 from plugin.presence import lives
+from plugin.shares.strategy import Mps
 from plugin.state_files import boot_id, boot_seconds, read_json, write_reserved
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
@@ -46,6 +48,7 @@ class MpsState(msgspec.Struct, frozen=True, kw_only=True):
     gpus: dict[str, MpsGpu]  # by UUID
     looked: bool = True  # for GPUs; what an earlier `gpu-share mps` said of them is not valid any more
     pipe_directory: str = ""  # in which the daemons serve; empty if nobody says
+    mount_sources: str = ""  # where containers get it from; empty for the former
 
 
 def write_state(state_dir: Path, state: MpsState) -> None:
@@ -141,10 +144,12 @@ class PublishedMpsFaults:
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
         return {uuid: why for uuid, why in found.items() if why is not None}
 
-    def serving_in(self) -> str:
-        """Give the pipe directory in which `gpu-share mps` served when it was last asked; empty if it has not said."""
+    def serving(self) -> Mps:
+        """Say where `gpu-share mps` served when it was last asked; where it is going to, if it has not said so."""
         state = self._state
-        return state.pipe_directory if state is not None and state.boot_id == self._boot_id else ""
+        if state is not None and state.boot_id == self._boot_id and state.pipe_directory:
+            return Mps(state.pipe_directory, mount_sources=state.mount_sources)
+        return Mps(self._pipe_directory, mount_sources=str(self._state_dir / MOUNT_SOURCES))
 
     def daemons(self) -> frozenset[str]:
         """

@@ -17,6 +17,7 @@ from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.largest_held import largest_held
+from plugin.mps.mount_sources import withdraw_all
 from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import open_to_all, prepare_pipe_directory
 from plugin.mps.processes import holders
@@ -30,6 +31,8 @@ from policies.policy_set import PolicySet
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
+
+_NOT_KEPT = "a directory that tenants share cannot be kept"
 
 
 class Supervisor:
@@ -108,13 +111,18 @@ class Supervisor:
         """Have what all tenants share open to all of them, and nothing left there once nobody holds a share."""
         if not self._prepared:
             return
-        pipes = self._context.place.pipe_directory
+        place = self._context.place
+        pipes = place.pipe_directory
         try:
+            if not shared_memory.is_offered(place):
+                shared_memory.provide(place)
             open_to_all(pipes)
-            shared_memory.open_to_all(pipes)
-            shared_memory.empty(pipes, is_idle=self._in_use.is_idle, servers=partial(_below, pipes))
+            shared_memory.open_to_all(place)
+            shared_memory.empty(place, is_idle=self._in_use.is_idle, servers=partial(_below, pipes))
         except OSError as error:
-            self._warn("a directory that tenants share cannot be kept", f"{error.filename or pipes}: {error.strerror}")
+            self._warn(_NOT_KEPT, f"{error.filename or pipes}: {error.strerror}")
+        except MpsError as error:
+            self._warn(_NOT_KEPT, str(error))
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
@@ -147,6 +155,7 @@ class Supervisor:
             boot_id=self._context.boot_id,
             gpus={supervisor.gpu.uuid: supervisor.report for supervisor in self._now()},
             pipe_directory=str(self._context.place.pipe_directory),
+            mount_sources=str(self._context.place.mount_sources or ""),
         )
         published, at_seconds = self._published
         if state == published and boot_seconds() - at_seconds < self._context.timing.heartbeat:
@@ -188,7 +197,8 @@ class Supervisor:
         if releasing.is_alive():
             _log.warning("compute modes not restored: NVML does not answer; the next start tries again")
         if self._prepared and not kept:
-            shared_memory.withdraw(self._context.place.pipe_directory)
+            shared_memory.withdraw(self._context.place)
+            withdraw_all(self._context.place.mount_sources)
         self.publish()
 
     def _now(self) -> list[DaemonSupervisor]:
@@ -206,7 +216,7 @@ class Supervisor:
             )
         prepare_pipe_directory(place.pipe_directory)
         follow_no_links(place.pipe_directory)
-        shared_memory.provide(place.pipe_directory)
+        shared_memory.provide(place)
         self._prepared = True
 
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:

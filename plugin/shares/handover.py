@@ -16,7 +16,7 @@ GPU_SHARE_FRACTION and GPU_SHARE_MEMORY_MIB are always in the answer itself, sin
 a container's arguments from there alone.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from plugin.shares import cdi
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import Mount, limits
 from plugin.shares.nvidia_devices import NvidiaDevices
-from plugin.shares.strategy import Sharing
+from plugin.shares.strategy import Mps, Sharing, led
 from policies.contract import NO_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB, VISIBLE_DEVICES, Handover
 
 _DEV = Path("/dev")
@@ -44,6 +44,7 @@ class HandoverSettings:
     ways: frozenset[Handover]
     cdi_dir: Path  # directory of CDI specifications
     nvidia: NvidiaDevices = field(default_factory=lambda: NvidiaDevices(()))  # what NVIDIA's toolkit has made of them
+    mps: Callable[[], Mps | None] = lambda: None  # where the MPS daemons serve; None for where _cluster.yaml says
 
     @property
     def needs_variable(self) -> bool:
@@ -51,9 +52,12 @@ class HandoverSettings:
         return "envvar" in self.ways or ("cdi" in self.ways and not self.nvidia.complete)
 
 
-def handover_settings(ways: Iterable[Handover], *, cdi_dir: Path, static_dir: Path) -> HandoverSettings:
+def handover_settings(
+    ways: Iterable[Handover], *, cdi_dir: Path, static_dir: Path, mps: Callable[[], Mps | None] = lambda: None
+) -> HandoverSettings:
     """Make the settings of a node; *static_dir* is the other directory in which container runtimes look."""
-    return HandoverSettings(ways=frozenset(ways), cdi_dir=cdi_dir, nvidia=NvidiaDevices((static_dir, cdi_dir)))
+    nvidia = NvidiaDevices((static_dir, cdi_dir))
+    return HandoverSettings(ways=frozenset(ways), cdi_dir=cdi_dir, nvidia=nvidia, mps=mps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class Delivery:
     cdi_kind: str = ""  # of the resource's specification; empty without `cdi`
     nvidia: NvidiaDevices | None = None  # looked up at each answer; None without `cdi`
     common_nodes: tuple[str, ...] = ()  # device nodes whichever the GPU; none without `devices`
+    mps: Mps | None = None  # as above
 
 
 BY_VARIABLE = Delivery(ways=frozenset({"envvar"}))
@@ -91,6 +96,7 @@ def delivery(settings: HandoverSettings, resource: str, *, dev: Path = _DEV) -> 
         cdi_kind=cdi.kind(resource) if "cdi" in ways else "",
         nvidia=settings.nvidia if "cdi" in ways else None,
         common_nodes=common_nodes(dev) if "devices" in ways else (),
+        mps=settings.mps(),
     )
 
 
@@ -117,7 +123,7 @@ def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answ
     Several whole GPUs are no CDI device of ours, since each combination would need a name of its own: they go by
     variables, unless NVIDIA has a device of each.
     """
-    held = limits(allocation, sharing)
+    held = limits(allocation, led(sharing, delivery.mps))
     cdi_devices = _cdi_devices(allocation, delivery)
     hidden = {**held.environment, VISIBLE_DEVICES: NO_DEVICES}
     if cdi_devices and delivery.ways == {"cdi"}:

@@ -53,8 +53,8 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
             f"a program reaches one MIG instance, got {len(allocation.gpus)}: ask for one in each container"
         )
     match sharing:
-        case Mps(pipe_directory):
-            return _mps_limits(allocation, pipe_directory=PurePosixPath(pipe_directory))
+        case Mps():
+            return _mps_limits(allocation, sharing)
         case TimeSlicing() | Whole():
             return ContainerLimits(environment=_share_variables(allocation, memory_mib(allocation)))
         case _:
@@ -80,14 +80,15 @@ def _share_variables(allocation: Allocation, mib: int) -> dict[str, str]:
     }
 
 
-def _mps_limits(allocation: Allocation, *, pipe_directory: PurePosixPath) -> ContainerLimits:
+def _mps_limits(allocation: Allocation, sharing: Mps) -> ContainerLimits:
     if len(allocation.gpus) > 1:
         raise AllocationError(
             f"a process reaches one GPU through MPS, got {len(allocation.gpus)}: ask for at most "
             f"{allocation.vgpus_per_gpu} vGPUs in one container, or for GPUs that are advertised whole"
         )
     (gpu,) = allocation.gpus
-    pipe = str(pipe_directory / gpu.uuid)
+    pipe = str(PurePosixPath(sharing.pipe_directory) / gpu.uuid)
+    source = PurePosixPath(sharing.mount_sources or sharing.pipe_directory)
     mib = memory_mib(allocation, kept_mib=MPS_SERVER_MIB)
     return ContainerLimits(
         environment={
@@ -98,8 +99,8 @@ def _mps_limits(allocation: Allocation, *, pipe_directory: PurePosixPath) -> Con
             contract.MPS_MEMORY_LIMIT: f"{ONLY_GPU}={mib}M",
         },
         mounts=(
-            Mount(host_path=pipe, container_path=pipe),
-            Mount(host_path=str(pipe_directory / _SHM_DIRECTORY), container_path=_SHM_PATH),
+            Mount(host_path=str(source / gpu.uuid), container_path=pipe),
+            Mount(host_path=str(source / _SHM_DIRECTORY), container_path=_SHM_PATH),
         ),
     )
 

@@ -16,7 +16,7 @@ from plugin.shares import cdi, cdi_directory
 from plugin.shares.cdi import Grid
 from plugin.shares.cdi_form import is_ours
 from plugin.shares.handover import HandoverSettings
-from plugin.shares.strategy import Mps, Sharing
+from plugin.shares.strategy import Mps, Sharing, led
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -55,21 +55,20 @@ class Specifications:
 
     *held* says what containers hold. Without `cdi` among the ways, that is all that there is a device for.
 
-    *serving_in* is the pipe directory of the MPS daemons, where somebody knows it. Devices lead there: containers that
-    start again need it. Where new containers are told another one, none gets a vGPU, since its GPU has a fault.
+    Devices lead to where the MPS daemons serve: containers that start again need it. Where new containers are told
+    another place, none gets a vGPU, since its GPU has a fault.
     """
 
     def __init__(
         self,
         settings: HandoverSettings,
         held: Callable[[], HeldGrids] = HeldGrids,
-        serving_in: Callable[[], str] = str,
     ) -> None:
         self._directory = settings.cdi_dir
         self._is_way = "cdi" in settings.ways  # a moment earlier than there, when it becomes one
         self._held = held
-        self._serving_in = serving_in
-        self._pipes = ""  # where devices lead; empty for where their grids say
+        self._mps = settings.mps
+        self._serving: Mps | None = None  # where devices lead; None for where their grids say
         self._gpus: Mapping[str, tuple[Gpu, Sharing]] = {}
         self._advertised: dict[str, tuple[Grid, ...]] = {}
         self._written: dict[str, tuple[_Wanted, bytes]] = {}
@@ -84,8 +83,8 @@ class Specifications:
             HandoverError: If devices cannot lead to where MPS daemons serve by now.
         """
         self._gpus = gpus
-        before, self._pipes = self._pipes, self._serving_in()
-        if self._pipes != before and self._advertised:
+        before, self._serving = self._serving, self._mps()
+        if self._serving != before and self._advertised:
             self.restore()  # before the kubelet hears that they are healthy
 
     def begin(self, advertised: Mapping[str, Sequence[Grid]]) -> None:
@@ -191,8 +190,7 @@ class Specifications:
         return _Wanted(tuple(map(self._led, grids.values())), frozenset(unseen), frozenset(left_mps), is_all)
 
     def _led(self, grid: Grid) -> Grid:
-        leads = bool(self._pipes) and isinstance(grid.sharing, Mps)
-        return grid._replace(sharing=Mps(self._pipes)) if leads else grid
+        return grid._replace(sharing=led(grid.sharing, self._serving))
 
     def _write(self, resource: str, wanted: _Wanted) -> None:
         before, content = self._written.get(resource, (None, b""))

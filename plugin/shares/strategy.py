@@ -36,7 +36,8 @@ PartsOf = Callable[[Gpu, SharingStrategy], int]  # into how many vGPUs a GPU is 
 class Mps:
     """GPUs shared through MPS: one control daemon per GPU."""
 
-    pipe_directory: str  # on the host; each GPU's daemon has the directory of its UUID in it
+    pipe_directory: str  # as containers see it; each GPU's daemon has the directory of its UUID in it
+    mount_sources: str = ""  # directory of the node with what containers get of the former; empty for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Whole:
 
 
 Sharing = Mps | TimeSlicing | Whole
+
+
+def led(sharing: Sharing, serving: Mps | None) -> Sharing:
+    """Have what is shared by MPS lead to where the daemons are *serving*, if anybody says."""
+    return serving if serving is not None and isinstance(sharing, Mps) else sharing
 
 
 def strategies(cluster: Cluster, *, node_name: str, number_of: NumberOf, default: SharingStrategy) -> StrategyOf:

@@ -20,10 +20,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 _SIDECARS = {"none": dict[str, Any](), **_read(_FOLDER / "sidecars.yaml")}
 HONEST = {
-    name: one
-    for path in sorted(_FOLDER.glob("*.yaml"))
-    if path.stem != "sidecars"
-    for name, one in _read(path).items()
+    name: one for path in sorted(_FOLDER.glob("*.yaml")) if path.stem != "sidecars" for name, one in _read(path).items()
 }
 
 

@@ -14,9 +14,10 @@ from tests.cluster.image import NAME
 from tests.cluster.pods import Place, container, pod
 
 _PIPES = "/tmp/nvidia-mps"
+_STATE = "/run/gpu-share"
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
 _LEFT = (
-    f"/host{_PIPES} /host/run/gpu-share /host/var/lib/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
+    f"/host{_PIPES} /host{_STATE} /host/var/lib/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
     " /host/var/lib/kubelet/plugins/gpu-share.dev"
 )
 
@@ -69,16 +70,17 @@ class Node:
 
 @contextmanager
 def shared_pipes() -> Iterator[None]:
-    """Have the pipe directory be a shared mount, as all of a node is under systemd, where this machine is the node."""
+    """Have what MPS mounts in be shared mounts, as all of a node is under systemd, where this machine is the node."""
     if state_directory() is None:
         yield
         return
     shell = ["/bin/sh", "-ec"]
-    subprocess.run([*shell, f"mount --bind {_PIPES} {_PIPES}; mount --make-shared {_PIPES}"], check=True)
+    for path in (_PIPES, _STATE):
+        subprocess.run([*shell, f"mkdir -p {path}; mount --bind {path} {path}; mount --make-shared {path}"], check=True)
     try:
         yield
     finally:
-        subprocess.run([*shell, f"umount --lazy {_PIPES}"], check=True)
+        subprocess.run([*shell, f"umount --lazy {_PIPES} {_STATE}"], check=True)
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,9 @@ def test_the_pipe_directory_is_mounted_where_the_policies_say(directory: Path) -
     pipes = pipe_directory(objects)
     if MPS in templates(objects):
         assert host_paths(templates(objects)[MPS])[pipes] == pipes
-        (propagated,) = (
-            mount for mount in containers(templates(objects)[MPS])[0]["volumeMounts"] if "mountPropagation" in mount
-        )
-        assert (propagated["mountPath"], propagated["mountPropagation"]) == (pipes, "Bidirectional")
+        mounts = containers(templates(objects)[MPS])[0]["volumeMounts"]
+        propagated = {one["mountPath"]: one["mountPropagation"] for one in mounts if "mountPropagation" in one}
+        assert propagated == dict.fromkeys((pipes, str(default("mps", "state_dir"))), "Bidirectional")
     else:
         assert pipes in host_paths(templates(objects)[PLUGIN])
 

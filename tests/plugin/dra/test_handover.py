@@ -10,6 +10,7 @@ from plugin.dra.containers import held_device
 from plugin.dra.devices import devices_of
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.nvidia_devices import NvidiaDevices
+from plugin.shares.strategy import Mps
 from policies.cluster import Cluster
 from policies.contract import Handover, SharingStrategy
 from tests.plugin.dra.gpus import divided, shared
@@ -25,10 +26,11 @@ def held(
     strategy: SharingStrategy = "mps",
     names: Any = None,
     vgpus: int = 10,
+    serving: Mps | None = None,
 ) -> Any:
     nvidia = NvidiaDevices(())
     nvidia.names = THEIRS if names is None else names
-    handover = HandoverSettings(ways=frozenset(ways), cdi_dir=directory / "cdi", nvidia=nvidia)
+    handover = HandoverSettings(ways=frozenset(ways), cdi_dir=directory / "cdi", nvidia=nvidia, mps=lambda: serving)
     division = divided(vgpus)
     devices = devices_of(shared(2, strategy), division=division, kept={})
     device = next(one for one in devices if one.size.milli == milli)
@@ -52,6 +54,14 @@ def test_without_it_the_runtime_brings_the_gpu(directory: Path, ways: set[Handov
     one = held(directory, ways, 200, names=names)
     assert one.others == ()
     assert environment(one)["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000000"
+
+
+def test_what_is_mounted_is_what_gpu_share_mps_hands_out(directory: Path) -> None:
+    one = held(directory, {"cdi"}, 200, serving=Mps("/p", mount_sources="/run/gpu-share/pipes"))
+    assert [(mount["hostPath"], mount["containerPath"]) for mount in one.edits["mounts"]] == [
+        ("/run/gpu-share/pipes/GPU-00000000", "/p/GPU-00000000"),
+        ("/run/gpu-share/pipes/shm", "/dev/shm"),
+    ]
 
 
 def test_several_gpus_are_all_brought_by_nvidias_devices_or_none_is(directory: Path) -> None:

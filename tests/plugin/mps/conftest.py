@@ -85,7 +85,13 @@ def gpu() -> Gpu:
 
 @pytest.fixture
 def place(root: Path, pipes: Path, standin: StandIn) -> Place:
-    return Place(pipe_directory=pipes, log_directory=root / "log", program=str(standin.program), multi_user=False)
+    return Place(
+        pipe_directory=pipes,
+        mount_sources=None,
+        log_directory=root / "log",
+        program=str(standin.program),
+        multi_user=False,
+    )
 
 
 @pytest.fixture

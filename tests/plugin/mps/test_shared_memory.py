@@ -16,8 +16,10 @@ from pathlib import Path
 from plugin.errors import MpsError
 from plugin.mps import shared_memory
 from plugin.mps.mounts import BIND, mount, mounts
+from plugin.mps.place import Place
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
 pipes = Path(sys.argv[1])
+place = Place(pipe_directory=pipes, mount_sources=None, log_directory=pipes, program="", multi_user=False)
 shm = pipes / "shm"
 def mounted():
     return [one.source for one in mounts() if one.point == str(shm)]
@@ -36,17 +38,17 @@ def test_servers_and_clients_have_a_tmpfs_of_their_own_at_dev_shm_and_it_goes_at
     said = isolated(
         pipes,
         """
-shared_memory.provide(pipes)
-shared_memory.provide(pipes)
+shared_memory.provide(place)
+shared_memory.provide(place)
 print(mounted(), oct(shm.stat().st_mode))
 print(next(line.split()[5] for line in open("/proc/self/mountinfo") if f" {shm} " in line))
 Path("/dev/shm/cuda").write_text("from a server")
 print((shm / "cuda").read_text())
 in_use = (shm / "cuda").open()
-shared_memory.withdraw(pipes)
+shared_memory.withdraw(place)
 in_use.close()
 print(mounted(), list(shm.iterdir()), Path("/dev/shm/cuda").read_text())
-shared_memory.withdraw(pipes)
+shared_memory.withdraw(place)
 """,
     )
     assert said.splitlines() == [
@@ -66,10 +68,10 @@ def test_what_an_administrator_mounted_there_is_used_and_left(pipes: Path) -> No
 shm.mkdir()
 mount(str(pipes / "own"), str(shm), flags=BIND)
 before = mounted()
-shared_memory.provide(pipes)
+shared_memory.provide(place)
 Path("/dev/shm/cuda").write_text("")
 print(len(before), mounted() == before, os.listdir(pipes / "own"))
-shared_memory.withdraw(pipes)
+shared_memory.withdraw(place)
 print(mounted() == before)
 """,
     )
@@ -81,7 +83,7 @@ def test_what_a_container_makes_that_starts_while_it_is_asked_who_holds_shares_s
     said = isolated(
         pipes,
         """
-shared_memory.provide(pipes)
+shared_memory.provide(place)
 for name in ("of an ended one", "of a server"):
     (shm / name).write_text("")
 in_use = (shm / "of a server").open()
@@ -90,7 +92,7 @@ def asked(is_idle):
     (shm / "of one that starts").write_text("")
     return is_idle
 def empty(is_idle):
-    shared_memory.empty(pipes, is_idle=lambda: asked(is_idle), servers=lambda: [os.getpid()])
+    shared_memory.empty(place, is_idle=lambda: asked(is_idle), servers=lambda: [os.getpid()])
     print(sorted(os.listdir(shm)))
 empty(False)
 empty(True)
@@ -111,10 +113,10 @@ def test_nothing_of_an_administrators_mount_is_removed_and_its_mode_stays(pipes:
 (pipes / "own" / "kept").write_text("")
 shm.mkdir()
 mount(str(pipes / "own"), str(shm), flags=BIND)
-shared_memory.provide(pipes)
+shared_memory.provide(place)
 time.sleep(1.1)
-shared_memory.open_to_all(pipes)
-shared_memory.empty(pipes, is_idle=lambda: True, servers=list)
+shared_memory.open_to_all(place)
+shared_memory.empty(place, is_idle=lambda: True, servers=list)
 print(os.listdir(shm), oct(shm.stat().st_mode))
 """,
     )
@@ -127,7 +129,7 @@ def test_a_link_that_was_planted_in_its_place_is_replaced_and_not_followed(pipes
     (pipes / "shm").symlink_to("elsewhere")
     said = isolated(
         pipes,
-        "shared_memory.provide(pipes); print(mounted(), [one for one in mounts() if one.point.endswith('elsewhere')])",
+        "shared_memory.provide(place); print(mounted(), [one for one in mounts() if one.point.endswith('elsewhere')])",
     )
     assert said.strip() == "['gpu-share'] []"
 
@@ -137,7 +139,7 @@ def test_a_link_that_was_planted_in_its_place_is_replaced_and_not_followed(pipes
 def test_without_the_right_to_mount_one_line_says_what_to_do(pipes: Path) -> None:
     said = isolated(
         pipes,
-        "try: shared_memory.provide(pipes)\nexcept MpsError as error: print(error)",
+        "try: shared_memory.provide(place)\nexcept MpsError as error: print(error)",
         "setpriv",
         "--bounding-set=-sys_admin",
     )
@@ -151,7 +153,7 @@ def test_a_dev_shm_that_others_see_too_is_left_alone_and_the_log_says_so(pipes: 
         pipes,
         """
 before = os.stat("/dev/shm").st_dev
-shared_memory.provide(pipes)
+shared_memory.provide(place)
 print(mounted(), os.stat("/dev/shm").st_dev == before)
 """,
         *("unshare", "--pid", "--fork", "--mount-proc"),  # the first process sees the same mounts

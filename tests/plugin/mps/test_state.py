@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from plugin.mps.state import (
     FRESH_SECONDS,
@@ -18,6 +19,7 @@ from plugin.mps.state import (
     write_state,
 )
 from plugin.presence import alone
+from plugin.shares.strategy import Mps
 
 
 def state(name: StateName = "ready", *, why: str = "", checked_seconds: float = 100.0) -> MpsState:
@@ -74,6 +76,22 @@ def test_a_gpu_has_a_daemon_good_or_not_until_it_was_stopped(
     assert published.daemons() == set()
     write_state(tmp_path, state(name))
     assert published.daemons() == daemons
+
+
+def test_where_it_serves_is_what_it_said_last_and_before_that_where_it_is_going_to(tmp_path: Path) -> None:
+    published = PublishedMpsFaults(tmp_path, boot_id="this", pipe_directory="/p")
+    going_to = Mps("/p", mount_sources=f"{tmp_path}/pipes")
+    assert published.serving() == going_to
+    with alone(tmp_path, PROGRAM):
+        for said, expected in (
+            (state(), going_to),  # it starts, or is of an earlier boot
+            (replace(state(), pipe_directory="/q", mount_sources="/run/q"), Mps("/q", mount_sources="/run/q")),
+            (replace(state(), pipe_directory="/q", mount_sources=""), Mps("/q")),  # an earlier version
+            (replace(state(), pipe_directory="/q", boot_id="the last"), going_to),
+        ):
+            write_state(tmp_path, said)
+            published(["GPU-a"])
+            assert published.serving() == expected
 
 
 @pytest.mark.parametrize("name", ["ready", "fault", "starting"])

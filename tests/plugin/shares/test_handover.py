@@ -8,9 +8,12 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
+from plugin.shares.cdi import grids_of
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
+from plugin.shares.handover import delivery as delivery_of
 from plugin.shares.limits import limits
-from plugin.shares.strategy import Sharing, TimeSlicing, Whole
+from plugin.shares.specifications import Specifications
+from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from policies.contract import Handover
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.shares.two_gpus import (
@@ -138,6 +141,28 @@ def test_of_the_pipes_only_those_of_the_own_gpu_are_mounted_by_every_way(
     container = started(told, tmp_path / "cdi", runtime_knows_cdi=True)
     own = f"/tmp/nvidia-mps/{A.uuid}"
     assert sorted(container.mounts) == [("/dev/shm", "/tmp/nvidia-mps/shm"), (own, own)]
+
+
+def test_what_is_mounted_is_what_gpu_share_mps_hands_out_as_it_says_by_now(
+    ways: frozenset[Handover], tmp_path: Path, host_dev: Path
+) -> None:
+    says: list[Mps | None] = [None, Mps("/tmp/nvidia-mps", mount_sources="/run/gpu-share/pipes"), Mps("/old")]
+    chosen = replace(settings(tmp_path, ways), mps=lambda: says[0])
+    specifications = Specifications(chosen)
+    specifications.advertise(NAME, grids_of(POOL, MPS))
+    found = []
+    while says:
+        specifications.see({})
+        told = answer(FIFTH, MPS, delivery_of(chosen, NAME, dev=host_dev))
+        container = started(told, tmp_path / "cdi", runtime_knows_cdi=True)
+        inside = ("/dev/shm", container.environment["CUDA_MPS_PIPE_DIRECTORY"])
+        found.append(tuple(map(container.lies_at, inside)))
+        del says[0]
+    assert found == [
+        ("/tmp/nvidia-mps/shm", f"/tmp/nvidia-mps/{A.uuid}"),
+        ("/run/gpu-share/pipes/shm", f"/run/gpu-share/pipes/{A.uuid}"),
+        ("/old/shm", f"/old/{A.uuid}"),
+    ]
 
 
 def test_every_cdi_device_that_can_be_answered_lies_ready(tmp_path: Path) -> None:
