@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.cluster import eventually
 from tests.cluster.image import NAME
 from tests.cluster.installation import Installation
-from tests.cluster.node import shared_pipes
+from tests.cluster.node import Node, shared_pipes
 from tests.cluster.pods import Place, pod
 
 # What `plugin.usage.measurement` finds out of each process that NVML names.
@@ -31,6 +31,16 @@ for path in Path("/proc").glob("[0-9]*"):
         found.add(f"{one.namespace}/{one.pod}/{one.container}")
 print(json.dumps({"of_node": of_node, "found": sorted(found)}))
 """
+
+# As the program does, which finds no GPU here.
+_OFFERED = """
+from pathlib import Path
+from plugin.mps.mount_sources import mount_sources, offer, withdraw_all
+from plugin.mps.pipe_directories import prepare
+pipes, given = Path("/tmp/nvidia-mps"), mount_sources(Path("/run/gpu-share"))
+"""
+_OFFER = _OFFERED + '(prepare(pipes, "GPU-a") / "control").touch(); print(offer(given, pipes, "GPU-a"))'
+_WITHDRAW = _OFFERED + "withdraw_all(given)"
 
 
 @pytest.fixture
@@ -71,3 +81,15 @@ def test_it_sees_in_which_container_every_process_of_the_node_is(
     assert f"{place.name}/model/main" in said["found"]
     assert f"gpu-share/{mps}/mps" in said["found"]
     assert said["of_node"] > 0
+
+
+def test_what_it_mounts_for_containers_shows_on_the_node(installed: Installation, mps: str) -> None:
+    def run(program: str) -> str:
+        return installed.cluster.run(f"kubectl -n gpu-share exec -i {mps} -- python3 -", stdin=program)
+
+    assert run(_OFFER) == "\n"
+    with Node.reached(installed.cluster) as node:
+        assert node.run("ls /host/run/gpu-share/pipes/GPU-a") == "control\n"
+    run(_WITHDRAW)
+    with Node.reached(installed.cluster) as node:
+        assert node.run("ls /host/run/gpu-share/pipes 2>/dev/null || true") == ""
