@@ -88,10 +88,11 @@ class _Taken:
         return spec if MPS_VOLUME in mounted else _changed(spec, "volumes", [one for one in volumes if not _pipes(one)])
 
     def _unmounted(self, one: Fields, pipes: str) -> Fields:
-        ours = {"name": MPS_VOLUME, "mountPath": pipes}
+        ours = {"name": MPS_VOLUME, "mountPath": pipes, "readOnly": True}
         if one["name"] not in self._grant.containers:
             return one
-        return _changed(one, "volumeMounts", [mount for mount in _mounts(one) if mount != ours])
+        # Grants of an earlier version mounted it writable.
+        return _changed(one, "volumeMounts", [mount for mount in _mounts(one) if {**mount, "readOnly": True} != ours])
 
 
 def _hides(variable: Fields) -> bool:

@@ -45,10 +45,12 @@ class RemoveMount(msgspec.Struct, frozen=True, gc=False):
     index: int
 
 
-class MakeReadOnlyRecursive(msgspec.Struct, frozen=True, gc=False):
-    """Let one entry of `volumeMounts`, which is read-only, be so for what is mounted below it as well."""
+class SetMountField(msgspec.Struct, frozen=True, gc=False):
+    """Set one field of an entry of `volumeMounts`."""
 
     index: int
+    field: str  # `readOnly`, or `recursiveReadOnly` for what is mounted below it
+    value: bool | str
 
 
 Change = AppendArgument | ReplaceArgument | AddVariable | ReplaceVariable | RemoveVariable | RemoveMount

@@ -20,7 +20,7 @@ from policies.kind import Kind
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
 from policies.literals import literals
 from policies.memory_settings import MemoryCheck
-from policies.node_volumes import NodeVolumes, check_drivers, recursive
+from policies.node_volumes import NodeVolumes, check_drivers, read_only
 from policies.other_devices import check_other_devices
 from policies.own_grids import not_taken_by
 from policies.partitions import hiding_variables
@@ -128,7 +128,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         attaches_in_pod=attached,
         containers=granted,
         hidden=_hidden(request, found),
-        recursive=recursive(of_node, containers, found),
+        read_only=read_only(of_node, containers, found),
         warnings=found.told(),
     )
 

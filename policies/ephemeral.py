@@ -6,7 +6,7 @@ from policies.environment import check_prefixes, reserved
 from policies.errors import quoted
 from policies.grant import Added, Denied, Hidden, ReadOnlyMounts, Untouched
 from policies.host_access import check_paths
-from policies.node_volumes import NodeVolumes, recursive
+from policies.node_volumes import NodeVolumes, read_only
 from policies.paths import is_within, normal
 from policies.pod import Pod, Slot, named
 from policies.policy_set import PolicySet
@@ -28,7 +28,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     policy = policies.of(namespace)
     found = Findings()
     hidden: tuple[Hidden, ...] = ()
-    read_only: ReadOnlyMounts = ()
+    mounts: ReadOnlyMounts = ()
     pipes = policies.cluster.mps.pipe_directory
     partitioned = any(map(_has_partition, (pod, before)))
     try:
@@ -40,7 +40,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
             check_prefixes(slot, found, partitioned=partitioned)
             _check_mounts(slot, of_pipes, found)
         of_node = NodeVolumes(pod, policy, policies, attached=True)  # no mount of the pipes passes above
-        read_only = recursive(of_node, added, found)
+        mounts = read_only(of_node, added, found)
         variables = tuple(HIDES) if partitioned else (VISIBLE_DEVICES,)  # of which maker they are is not looked up
         hidden = tuple(
             Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=partitioned), variables)
@@ -50,7 +50,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         found.end(error)
     if found.denials:
         return Denied(policy, found.reasons())
-    return Added(policy, hidden, read_only, found.told())
+    return Added(policy, hidden, mounts, found.told())
 
 
 def _added(pod: Pod, before: Pod) -> list[Slot]:

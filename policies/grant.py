@@ -2,7 +2,7 @@
 
 import msgspec
 
-from policies.changes import MakeReadOnlyRecursive, RemoveMount, RemoveVariable, ReplaceArgument
+from policies.changes import RemoveMount, RemoveVariable, ReplaceArgument, SetMountField
 from policies.contract import VISIBLE_DEVICES, Allocation, GrantStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
@@ -10,7 +10,7 @@ from policies.pod import Slot
 from policies.policy import EffectivePolicy
 from policies.share import Share
 
-ReadOnlyMounts = tuple[tuple[Slot, MakeReadOnlyRecursive], ...]  # of the node's paths
+ReadOnlyMounts = tuple[tuple[Slot, SetMountField], ...]  # of the node's paths
 
 
 class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class Grant(msgspec.Struct, frozen=True):
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]
-    recursive: ReadOnlyMounts = ()
+    read_only: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
     device: str = ""  # that they are parts of; empty for GPUs without a name of their own
     not_taken_by: tuple[str, ...] = ()  # by dra: entries of nodes whose GPUs have other sizes
@@ -64,7 +64,7 @@ class Added(msgspec.Struct, frozen=True):
 
     policy: EffectivePolicy
     hidden: tuple[Hidden, ...]
-    recursive: ReadOnlyMounts = ()
+    read_only: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from policies.changes import MakeReadOnlyRecursive
+from policies.changes import SetMountField
+from policies.contract import MPS_VOLUME
 from policies.denial import Findings
 from policies.errors import quoted
 from policies.grant import ReadOnlyMounts
 from policies.host_paths import Access, HostPathList, is_never_listed
 from policies.paths import meet, normal
-from policies.pod import HostPath, Pod, Slot, Volume, named
+from policies.pod import HostPath, Pod, Slot, Volume, VolumeMount, named
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 
@@ -21,7 +22,7 @@ _LONGEST_NAMED = 60  # characters of a path in the part of a message that is nev
 
 
 class NodeVolumes:
-    """The hostPath volumes of one pod, but for the MPS pipes that come with its share."""
+    """The hostPath volumes of one pod; the MPS pipes that come with its share need not be listed."""
 
     def __init__(self, pod: Pod, policy: EffectivePolicy, policies: PolicySet, *, attached: bool) -> None:
         """*attached* says that the pod itself carries the directory of the pipes."""
@@ -31,10 +32,16 @@ class NodeVolumes:
         self._pipe_directory = pipe_directory
         self._volumes: list[tuple[Volume, HostPath]] = []
         self._read_only: set[str] = set()
+        # The volume that comes with the share is named before it is there, by who mounts it and does not have it.
+        self._pipes = {MPS_VOLUME} if attached else set[str]()
         self._access: dict[str, Access] = {}  # by path, since it is asked for again
         for volume in pod.spec.volumes or ():
             host = volume.host_path
-            if host is None or (attached and normal(host.path) == pipe_directory):
+            if attached and host is not None and normal(host.path) == pipe_directory:
+                self._pipes.add(volume.name)
+                continue
+            self._pipes.discard(volume.name)
+            if host is None:
                 continue
             self._volumes.append((volume, host))
             if not self._is_writable(host):
@@ -47,7 +54,7 @@ class NodeVolumes:
     @property
     def are_read_only(self) -> bool:
         """Whether some of them are, so that mounts have to be checked."""
-        return bool(self._read_only)
+        return bool(self._read_only or self._pipes)
 
     def check(self, found: Findings) -> None:
         """Deny what the policy does not list; how that is mounted is no matter any more."""
@@ -57,19 +64,25 @@ class NodeVolumes:
             else:
                 self._check_type(volume, host, found)
 
-    def check_mounts(self, slot: Slot, found: Findings) -> Iterator[MakeReadOnlyRecursive]:
-        """Deny a container that could write to what is listed as read-only; yield what keeps it from that below."""
+    def check_mounts(self, slot: Slot, found: Findings) -> Iterator[SetMountField]:
+        """Deny a container that could write to what is read-only; yield what keeps it from that otherwise."""
         for index, mount in enumerate(slot.container.volume_mounts or ()):
-            if mount.name not in self._read_only:
+            if mount.name in self._pipes:
+                if _propagates(mount):
+                    what = f"{named(slot)} mounts {quoted(mount.name)}, the MPS pipes, with mountPropagation"
+                    found.deny("ConflictingRequest", what, "Remove mountPropagation")
+                elif not mount.read_only:
+                    yield SetMountField(index, "readOnly", True)  # noqa: FBT003 - the value
+            elif mount.name not in self._read_only:
                 continue
-            if not mount.read_only:
+            elif not mount.read_only:
                 what = f"{named(slot)} mounts {quoted(mount.name)} writable, a path of the node that is read-only here"
                 self._deny(found, what, "Set readOnly: true in its volumeMounts")
-            elif mount.mount_propagation not in (None, "None"):
+            elif _propagates(mount):
                 what = f"{named(slot)} mounts {quoted(mount.name)}, a path of the node, with mountPropagation"
                 self._deny(found, what, "Remove mountPropagation: what the node mounts later would be writable")
             elif mount.recursive_read_only not in ("Enabled", "IfPossible"):
-                yield MakeReadOnlyRecursive(index)
+                yield SetMountField(index, "recursiveReadOnly", "IfPossible")
 
     def _access_to(self, path: str) -> Access:
         if path not in self._access:
@@ -120,6 +133,10 @@ class NodeVolumes:
         found.deny("ConflictingRequest", what, fix, by=self._policy.source(_FIELD))
 
 
+def _propagates(mount: VolumeMount) -> bool:
+    return mount.mount_propagation not in (None, "None")
+
+
 def _shown(path: str) -> str:
     return path if len(path) <= _LONGEST_NAMED and path.isascii() and path.isprintable() else "..."
 
@@ -135,8 +152,8 @@ def check_drivers(pod: Pod, found: Findings) -> None:
             found.deny("ConflictingRequest", what, "Use a volume of another kind")
 
 
-def recursive(volumes: NodeVolumes, containers: Sequence[Slot], found: Findings) -> ReadOnlyMounts:
-    """Check the mounts of all *containers*, and say which of them are to be read-only below, too."""
+def read_only(volumes: NodeVolumes, containers: Sequence[Slot], found: Findings) -> ReadOnlyMounts:
+    """Check the mounts of all *containers*, and say which of them are to be read-only, and which below them, too."""
     if not volumes.are_read_only:
         return ()
     return tuple((slot, change) for slot in containers for change in volumes.check_mounts(slot, found))

@@ -15,11 +15,11 @@ from policies.changes import (
     AddVariable,
     AppendArgument,
     Change,
-    MakeReadOnlyRecursive,
     RemoveMount,
     RemoveVariable,
     ReplaceArgument,
     ReplaceVariable,
+    SetMountField,
 )
 from policies.contract import DRA, GRANT_ANNOTATION, HIDES, MPS_VOLUME, PARTITION, SHARED_LABEL
 from policies.grant import Added, ContainerGrant, Grant, Hidden
@@ -42,7 +42,7 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
     """List what turns *pod* into the granted pod; empty if it is that already."""
     made: list[Operation] = []
     needs_volume = False
-    _read_only(made, grant.recursive)
+    _read_only(made, grant.read_only)
     for container in grant.containers:
         attach = grant.attaches_in_pod and not _is_mounted(container.slot.container, grant.pipe_directory)
         needs_volume |= attach
@@ -63,7 +63,7 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
 def hiding(added: Added) -> list[Operation]:
     """List what hides the GPUs from ephemeral containers."""
     made: list[Operation] = []
-    _read_only(made, added.recursive)
+    _read_only(made, added.read_only)
     for hidden in added.hidden:
         _hidden(made, hidden)
     return made
@@ -126,7 +126,7 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
         lowered += [one for one in granted.literals if not _is_replaced(one, lowered)]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
-        mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
+        mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory, "readOnly": True}
         _append(made, f"{path}/volumeMounts", slot.container.volume_mounts, [mount])
 
 
@@ -144,10 +144,10 @@ def _hidden(made: list[Operation], hidden: Hidden) -> None:
     _changes(made, _path(hidden.slot), container, changes)
 
 
-def _read_only(made: list[Operation], recursive: Iterable[tuple[Slot, MakeReadOnlyRecursive]]) -> None:
+def _read_only(made: list[Operation], mounts: Iterable[tuple[Slot, SetMountField]]) -> None:
     """Come before all that moves indices. Where the runtime cannot do it, the mount is read-only at its top."""
-    for slot, change in recursive:
-        made.append(Operation("add", f"{_path(slot)}/volumeMounts/{change.index}/recursiveReadOnly", "IfPossible"))
+    for slot, change in mounts:
+        made.append(Operation("add", f"{_path(slot)}/volumeMounts/{change.index}/{change.field}", change.value))
 
 
 def _resources(made: list[Operation], granted: ContainerGrant) -> None:

@@ -6,7 +6,7 @@ SHIPPED: Final[dict[str, str]] = {
     "ephemeral-containers.gpu-share.dev": "4f53cda18c2baa0c",
     "pods.gpu-share.dev": "6f134739871d547d",
     "restricted-pods.gpu-share.dev": "6f134739871d547d",
-    "the policy gpu-share": "fa71c296297c1e96",
+    "the policy gpu-share": "a0c27bbaf6a8a02f",
     "the policy gpu-share-allocations": "c5ef0c56da2f3a34",
     "the policy gpu-share-changes": "1bf2117a488c3318",
     "the policy gpu-share-claim-templates": "404cacbee98dcbb3",

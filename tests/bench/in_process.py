@@ -66,7 +66,7 @@ def _naive(body: bytes) -> bytes:
     container["resources"]["limits"]["gpu-share.dev/vgpu"] = "2"
     container["resources"]["requests"]["gpu-share.dev/vgpu"] = "2"
     container["args"].append("--per_process_gpu_memory_fraction=0.2")
-    container["volumeMounts"].append({"name": "nvidia-mps", "mountPath": "/tmp/nvidia-mps"})
+    container["volumeMounts"].append({"name": "nvidia-mps", "mountPath": "/tmp/nvidia-mps", "readOnly": True})
     after["spec"]["hostIPC"] = True
     after["spec"]["volumes"].append(
         {"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps", "type": "Directory"}}

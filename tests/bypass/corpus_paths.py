@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.bypass.attempt import LISTED, Attempt, by_policy, by_webhook, forged, with_spec
+from tests.bypass.attempt import LISTED, Attempt, by_policy, by_webhook, forged, variable, with_spec
 from tests.policies.pods import container, pod
 
 CODE = "ConflictingRequest"
@@ -62,6 +62,7 @@ MISSPELT = (
 def paths() -> Iterator[Attempt]:
     yield from _unlisted()
     yield from _ways_to_write()
+    yield from _pipes()
     yield from _kinds()
     yield from _admitted()
     yield from _prefixes()
@@ -118,6 +119,31 @@ def _ways_to_write() -> Iterator[Attempt]:
     yield by_webhook("a read-only path that is mounted twice, once writable", CODE, twice, LISTED)
     for kind in ("DirectoryOrCreate", "FileOrCreate"):
         yield by_webhook(f"a read-only path with type {kind}", CODE, at("/data/models/new", kind), LISTED)
+
+
+def _pipes() -> Iterator[Attempt]:
+    """Who writes to the directory of all pipes can put a link where the plugin mounts that of a GPU."""
+    volumes = [{"name": "p", "hostPath": {"path": "/tmp/nvidia-mps"}}]
+    for said, fields in (
+        ("written", {}),
+        ("written elsewhere", {"mountPath": "/mps", "readOnly": False}),
+        ("written by a part of them", {"mountPath": "/mps", "subPath": "."}),
+        ("read, with propagation from the node", {"readOnly": True, "mountPropagation": "HostToContainer"}),
+    ):
+        mounts = [{"name": "p", "mountPath": "/tmp/nvidia-mps", **fields}]
+        other = container("other", volumeMounts=mounts, env=[variable("NVIDIA_VISIBLE_DEVICES", "void")])
+        both = [*forged()["spec"]["containers"], other]
+        for where, on, late in (
+            ("its container", pod("0.2", container(volumeMounts=mounts)), forged(volumeMounts=mounts)),
+            ("another one", pod("0.2", container(), other), with_spec(forged(), containers=both)),
+            ("an init container", pod("0.2", initContainers=[other]), with_spec(forged(), initContainers=[other])),
+        ):
+            name, asked = f"the pipes of all GPUs in {where}, {said}", with_spec(on, volumes=volumes)
+            is_denied = "mountPropagation" in fields
+            yield by_webhook(name, CODE, asked) if is_denied else Attempt(name, asked, "harmless")
+            yield by_policy(f"{name}, that another webhook adds", WRITTEN, with_spec(late, volumes=volumes))
+    early = container("other", volumeMounts=[{"name": "nvidia-mps", "mountPath": "/mps"}])
+    yield Attempt("the volume of the pipes before it is there", pod("0.2", container(), early), "harmless")
 
 
 def _kinds() -> Iterator[Attempt]:

@@ -17,7 +17,6 @@ from tests.policies.pods import container, decided, mutated, pod, policies
 POLICY = policy(BASE)
 CHANGES = policy(BASE, "gpu-share-changes")
 BY = policies("hostPaths: [{path: /data/models}, {path: /scratch, writable: true}]")
-PIPES = {"name": "pipes", "hostPath": {"path": "/tmp/nvidia-mps"}}
 
 
 def namespace(listed: str | None = "/data/models, /scratch:rw") -> Object:
@@ -110,6 +109,22 @@ def test_the_policy_never_admits_what_no_policy_can_list() -> None:
 
 def test_the_pipes_of_the_share_need_no_list() -> None:
     assert POLICY.denials(stored(mutated(pod("0.2"))), namespace=namespace(None)) == []
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from(["/tmp/nvidia-mps", "/tmp//nvidia-mps/"]), MOUNTS)
+def test_webhook_and_policy_let_no_container_write_to_the_pipes(path: str, mount: Object) -> None:
+    on = mounting(path, mount)
+    listed = namespace("/tmp/nvidia-mps:rw")
+    propagates = mount.get("mountPropagation") == "HostToContainer"
+    is_closed = mount.get("readOnly") is True and not propagates
+    assert (POLICY.denials(granted_with(on), namespace=listed) == []) == is_closed
+    if propagates:
+        assert not isinstance(decided(on, BY), Grant)
+        return
+    made = mutated(on, BY)
+    assert POLICY.denials(stored(made), namespace=listed) == []
+    assert mutated(made, BY) == made
 
 
 @pytest.mark.parametrize("kind", ["flexVolume", "gitRepo"])

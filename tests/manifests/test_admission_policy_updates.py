@@ -164,6 +164,13 @@ def test_ephemeral_containers_that_were_there_before_do_not_hinder_a_change() ->
     assert changed(lambda on: on["spec"]["ephemeralContainers"].append(container("new")), old) != []
 
 
+def test_a_pod_that_an_earlier_version_let_write_to_the_pipes_can_be_changed() -> None:
+    old = deepcopy(RUNNING)
+    del old["spec"]["containers"][0]["volumeMounts"][0]["readOnly"]
+    assert changed(lambda on: on["metadata"]["labels"].update(a="b"), old) == []
+    assert changed(lambda on: on["spec"].update(ephemeralContainers=[container("new", env=[VOID])]), old) == []
+
+
 def mounting(path: str) -> list[str]:
     one = deepcopy(RUNNING)
     one["spec"]["volumes"] = [{"name": "a", "hostPath": {"path": path}}, {"name": "b", "emptyDir": {}}]

@@ -102,6 +102,14 @@ def test_what_a_framework_was_told_is_taken_off_as_well(then: str, now: str) -> 
     assert compared > 10
 
 
+def test_the_pipes_as_an_earlier_version_mounted_them_are_taken_off() -> None:
+    after, _ = patch(pod("0.2"), CHANGES["plain"])
+    del after["spec"]["containers"][0]["volumeMounts"][0]["readOnly"]
+    made = written(after, CHANGES["plain"])["spec"]
+    assert "volumes" not in made
+    assert "volumeMounts" not in made["containers"][0]
+
+
 def test_a_setting_that_is_joined_to_the_owners_is_taken_out_again() -> None:
     own = {"name": "PYTORCH_ALLOC_CONF", "value": "expandable_segments:True"}
     before = pod("0.2", container(image="pytorch/pytorch:2.10.0", env=[own]))

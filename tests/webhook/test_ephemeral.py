@@ -107,6 +107,13 @@ def test_the_pipes_are_those_of_the_cluster(directory: str) -> None:
     assert answer(debugging(other, on=mutated(data, by)), by)["allowed"]
 
 
+def test_a_volume_of_the_users_own_with_the_name_of_the_pipes_stays_writable() -> None:
+    on = mutated(pod("0.2", volumes=[{"name": "nvidia-mps", "emptyDir": {}}]), policies("mps: {attach: node}"))
+    mount = {"name": "nvidia-mps", "mountPath": "/x"}
+    (found,) = ephemeral(after(debugging(container("debugger", volumeMounts=[mount]), on=on)))
+    assert found["volumeMounts"] == [mount]
+
+
 def test_a_pod_that_has_no_share_is_left_alone() -> None:
     for on in (pod(None), pod("0.2")):  # the second one asks, and was admitted without: mode is warn
         assert answer(debugging(container("debugger"), on=on)) == {"uid": "705ab4f5", "allowed": True}

@@ -50,6 +50,8 @@ MOUNTS = st.sampled_from(
         {"name": "pipes", "mountPath": f"{PIPES}/"},
         {"name": "data", "mountPath": "/dev/shm"},
         {"name": "data", "mountPath": "/dev//shm/", "subPath": "a"},
+        {"name": "nvidia-mps", "mountPath": PIPES},
+        {"name": "nvidia-mps", "mountPath": "/mps", "readOnly": False, "subPath": "a"},
     ]
 )
 RESOURCES: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
@@ -132,6 +134,7 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
     everyone = (spec.get("initContainers") or []) + spec["containers"]
     for one in everyone:
         shares = one["name"] in counts
+        _close_pipes(one, grant)
         if one.get("env"):
             kept = [v for v in one["env"] if v["name"] not in RESERVED or _hides(v, shares=shares)]
             one["env"] = kept
@@ -151,7 +154,7 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
             one["volumeMounts"] = [mount for mount in one["volumeMounts"] if "shm" not in mount["mountPath"]]
         mounts = one.get("volumeMounts") or []
         if attach and not any(mount["mountPath"].rstrip("/") == grant.pipe_directory for mount in mounts):
-            one["volumeMounts"] = [*mounts, {"name": "nvidia-mps", "mountPath": grant.pipe_directory}]
+            one["volumeMounts"] = [*mounts, {"name": "nvidia-mps", "mountPath": grant.pipe_directory, "readOnly": True}]
     if attach:
         spec["hostIPC"] = True
         ours = {"name": "nvidia-mps", "hostPath": {"path": grant.pipe_directory, "type": "Directory"}}
@@ -167,6 +170,12 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
 def _sized(grant: Grant, count: int) -> str:
     kind = {"mps": "", "time-slicing": "-timesliced", "whole": "-whole"}[grant.strategy]
     return f"gpu-share.dev/share-{1000 * count // grant.vgpus_per_gpu}m{kind}"
+
+
+def _close_pipes(one: dict[str, Any], grant: Grant) -> None:
+    for mount in one.get("volumeMounts") or ():
+        if grant.attaches_in_pod and mount["name"] == "nvidia-mps":
+            mount["readOnly"] = True
 
 
 def _hides(variable: dict[str, Any], *, shares: bool) -> bool:

@@ -88,6 +88,7 @@ def test_a_pod_of_the_aws_plugin_gets_what_is_missing_and_nothing_else() -> None
     assert after["metadata"].pop("labels") == {"gpu-share.dev/shared": "true"}
     assert set(note) == {"gpu-share.dev/grant"}
     assert after["spec"]["volumes"][0]["hostPath"].pop("type") == "Directory"
+    assert after["spec"]["containers"][0]["volumeMounts"][0].pop("readOnly") is True
     assert after["spec"]["containers"][0]["resources"].pop("requests") == {aws: "2"}
     assert after == before
 
