@@ -142,8 +142,10 @@ class DaemonSupervisor:
         if isinstance(seen, Unread | Unreachable) or (isinstance(seen, Answered) and has_failed):
             seen = self._left(seen)
         # A daemon that is gone needs a start, which looks at the compute mode itself.
-        blocked = self.blocked or offer(self._place.mount_sources, self._place.pipe_directory, self.gpu.uuid)
-        return Blocked(blocked) if blocked and not isinstance(seen, Gone) else seen
+        if self.blocked and not isinstance(seen, Gone):
+            return Blocked(self.blocked)
+        not_offered = offer(self._place.mount_sources, self._place.pipe_directory, self.gpu.uuid)
+        return Blocked(not_offered) if not_offered and isinstance(seen, Answered) else seen
 
     def _last_look(self, ending: Event) -> Seen:
         timing = self._context.timing

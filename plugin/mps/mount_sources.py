@@ -5,17 +5,27 @@ Container runtimes follow links in what they mount for a container, as root of t
 are tenants' to change, where they see all of it: under `attach: pod`, or where NVIDIA's toolkit mounts it. Whoever is
 root in a container could have the next one get any directory of the node, by a link in place of its GPU's. And what is
 mounted over a name goes from the node with the name, where a container sees another directory by it.
+
+The directory is a file system of its own and read-only, so that a container which starts while a mount in it is made
+anew gets an empty directory that it cannot write to.
 """
 
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 from plugin.mps import mounts
 from plugin.mps.pipe_directories import opened_child
 from plugin.mps.place import MOUNT_SOURCES
 
 _log = logging.getLogger(__name__)
+
+_SOURCE = "gpu-share-pipes"
+_FLAGS = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
+_OPTIONS = "mode=755,size=64k"  # for names alone
+_lock = Lock()  # of its being writable
 
 
 def mount_sources(state_dir: Path) -> Path | None:
@@ -35,6 +45,26 @@ def mount_sources(state_dir: Path) -> Path | None:
     return None
 
 
+def point_of(directory: Path, name: str) -> Path:
+    """
+    Have a directory of that *name* to mount something on.
+
+    Raises:
+        OSError: If that cannot be.
+    """
+    point = directory / name
+    with _lock:
+        path = str(directory.resolve())
+        if not any((one.point, one.source) == (path, _SOURCE) for one in mounts.mounts()):
+            directory.mkdir(exist_ok=True)
+            mounts.mount(_SOURCE, path, kind="tmpfs", flags=_FLAGS, options=_OPTIONS)
+        if not point.is_dir():
+            mounts.mount(_SOURCE, path, flags=mounts.REMOUNT | _FLAGS)
+            point.mkdir()
+        mounts.mount(_SOURCE, path, flags=mounts.REMOUNT | mounts.RDONLY | _FLAGS)
+    return point
+
+
 def offer(directory: Path | None, pipe_directory: Path, name: str, *, device: str = "") -> str:
     """
     Have containers get what has the *name* in the pipe directory by now, and say why they cannot; empty if they can.
@@ -43,36 +73,36 @@ def offer(directory: Path | None, pipe_directory: Path, name: str, *, device: st
     """
     if directory is None:
         return ""
-    point = directory / name
     try:
         with opened_child(pipe_directory, name) as opened:
             status = os.fstat(opened)
             if device not in ("", f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"):
                 return f"{pipe_directory / name}: somebody put another directory in its place"
-            if not (point.exists() and os.path.samestat(point.stat(), status)):
-                point.mkdir(parents=True, exist_ok=True)
-                _unmount(point)
-                mounts.mount(f"/proc/self/fd/{opened}", str(point), flags=mounts.BIND)
+            with suppress(FileNotFoundError):
+                if os.path.samestat((directory / name).stat(), status):
+                    return ""
+            point = point_of(directory, name)
+            _unmount(point)
+            mounts.mount(f"/proc/self/fd/{opened}", str(point), flags=mounts.BIND)
     except OSError as error:
-        return f"{error.filename or point}: what containers get cannot be mounted there: {error.strerror}"
+        return f"{pipe_directory / name}: cannot be mounted at {directory / name} for containers: {error.strerror}"
     return ""
 
 
 def withdraw_all(directory: Path | None) -> None:
     """Offer nothing more, and leave nothing there; containers that have something keep it."""
-    if directory is None or not directory.is_dir():
-        return
-    try:
-        for point in directory.iterdir():
-            _unmount(point)
-            point.rmdir()
-        directory.rmdir()
-    except OSError as error:
-        _log.warning("not removed", extra={"directory": error.filename, "reason": error.strerror})
+    if directory is not None and directory.is_dir():
+        _unmount(directory)
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _unmount(point: Path) -> None:
+    """Take away what is mounted there, with all below; what cannot be is covered by what is mounted next."""
     path = str(point.resolve())
     for one in mounts.mounts():
         if one.point == path:
-            mounts.unmount(path)
+            try:
+                mounts.unmount(path)
+            except OSError as error:
+                _log.warning("not unmounted", extra={"directory": path, "reason": error.strerror})

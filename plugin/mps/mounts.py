@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-NOSUID, NODEV, NOEXEC, REMOUNT, NOSYMFOLLOW, BIND = 2, 4, 8, 32, 256, 4096
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, NOSYMFOLLOW, BIND = 1, 2, 4, 8, 32, 256, 4096
 _DETACH, _NOFOLLOW = 2, 8
 _MOUNTS = Path("/proc/self/mountinfo")
 _FIRST_PROCESS = Path("/proc/1/mountinfo")

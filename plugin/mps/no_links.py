@@ -4,7 +4,7 @@ No link below the pipe directory is followed, by a daemon or a server either.
 They open what is there by its path, as root of the node, and tenants write to it: a link in the place of a pid file
 would have one of the node's files overwritten, and one in the place of a socket takes a server to the daemon of another
 GPU.
-The flag is one of our own mount. Containers and the node see theirs as before.
+The flag is one of our own mount, and of those that are made of it for containers. The node sees its own as before.
 """
 
 import logging

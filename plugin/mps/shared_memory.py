@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plugin.errors import MpsError
 from plugin.mps import leftovers, mounts
-from plugin.mps.mount_sources import offer
+from plugin.mps.mount_sources import offer, point_of
 from plugin.mps.pipe_directories import label, opened_child, take
 from plugin.mps.place import Place
 
@@ -41,7 +41,8 @@ def provide(place: Place) -> None:
     try:
         _take_over(place)
         if _mounted(shared) is None:
-            shared.parent.mkdir(exist_ok=True)
+            if place.mount_sources is not None:
+                point_of(place.mount_sources, DIRECTORY)
             with opened_child(shared.parent, DIRECTORY) as directory:
                 # By descriptor, so that no link is followed.
                 target = f"/proc/self/fd/{directory}"
@@ -135,13 +136,14 @@ def empty(place: Place, *, is_idle: Callable[[], bool], servers: Callable[[], It
 
 
 def withdraw(place: Place) -> None:
-    """Take our tmpfs out of the pipe directory; containers that have it keep theirs."""
-    shared = place.pipe_directory.resolve() / DIRECTORY
-    try:
-        if (there := _mounted(shared)) and there.source == _SOURCE:
-            mounts.unmount(str(shared))
-    except OSError as error:
-        _log.warning("shared memory not unmounted", extra={"directory": str(shared), "reason": error.strerror})
+    """Take our tmpfs out of the pipe directory, by whatever name; containers that have it keep theirs."""
+    pipes = place.pipe_directory.resolve()
+    for one in mounts.mounts():
+        if one.source == _SOURCE and Path(one.point).parent == pipes:
+            try:
+                mounts.unmount(one.point)
+            except OSError as error:
+                _log.warning("shared memory not unmounted", extra={"directory": one.point, "reason": error.strerror})
 
 
 def _shared(place: Place) -> Path:

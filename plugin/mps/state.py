@@ -131,6 +131,7 @@ class PublishedMpsFaults:
         self._clock = clock
         self._read: tuple[int, ...] | None = None  # which file the state is from
         self._state: MpsState | None = None
+        self._serving = Mps(pipe_directory, mount_sources=str(state_dir / MOUNT_SOURCES))
 
     def __call__(self, gpu_uuids: Collection[str]) -> dict[str, str]:
         """Say why, by UUID, for each of those GPUs on which no container may start."""
@@ -148,8 +149,8 @@ class PublishedMpsFaults:
         """Say where `gpu-share mps` served when it was last asked; where it is going to, if it has not said so."""
         state = self._state
         if state is not None and state.boot_id == self._boot_id and state.pipe_directory:
-            return Mps(state.pipe_directory, mount_sources=state.mount_sources)
-        return Mps(self._pipe_directory, mount_sources=str(self._state_dir / MOUNT_SOURCES))
+            self._serving = Mps(state.pipe_directory, mount_sources=state.mount_sources)
+        return self._serving
 
     def daemons(self) -> frozenset[str]:
         """

@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from plugin.gpus.gpu import Gpu
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.mps.isolated import ISOLATED, ROOT, needs_mounts
+from tests.plugin.mps.supervised import is_now, running
 
 pytestmark = needs_mounts
 
@@ -60,6 +64,24 @@ print(there(UUID), sum(one.point == str(given / UUID) for one in mounts()))
 """,
     )
     assert said == [" ['control']", "['of the node'] ['control']", " [] ['of the node']", "['control'] 1"]
+
+
+def test_what_lies_below_a_mount_is_nothing_that_a_container_could_write_to(root: Path) -> None:
+    said = on_a_node(
+        root,
+        """
+prepare(pipes, UUID)
+print(offer(given, pipes, UUID), offer(given, pipes, "other"))
+unmount(str(given / UUID))
+try:
+    (given / UUID / "x").touch()
+except OSError as error:
+    print(error.strerror)
+print(offer(given, pipes, UUID))
+(given / UUID / "x").touch()
+""",
+    )
+    assert said == [" ", "Read-only file system", ""]
 
 
 def test_shared_memory_that_a_tenant_takes_out_of_the_tree_stays_what_containers_get(root: Path) -> None:
@@ -139,6 +161,7 @@ def test_nothing_of_it_is_left_at_the_end(root: Path) -> None:
 prepare(pipes, UUID)
 shared_memory.provide(place)
 print(offer(given, pipes, UUID), sorted(os.listdir(given)))
+tenant("mv shm x")
 shared_memory.withdraw(place)
 mount_sources.withdraw_all(given)
 print([one for one in mounts() if str(root) in one.point], given.exists())
@@ -156,3 +179,16 @@ def test_where_the_node_would_not_see_it_containers_get_the_pipe_directory_by_it
     warning, result = said.splitlines()
     assert warning.endswith("what other containers get: mount --state-dir with mountPropagation: Bidirectional")
     assert result == "None  []"
+
+
+def test_a_gpu_whose_pipes_cannot_be_mounted_for_containers_takes_none_and_says_what_else_it_finds(
+    gpu: Gpu, context: SupervisorContext, root: Path, pipes: Path
+) -> None:
+    (root / "file").touch()
+    place = replace(context.place, mount_sources=root / "file")
+    supervisor = DaemonSupervisor(gpu, replace(context, place=place))
+    with running(supervisor):
+        at = root / "file" / UUID
+        is_now(supervisor, "failed", f"{pipes / UUID}: cannot be mounted at {at} for containers: Not a directory")
+        (pipes / UUID / "control").unlink()
+        is_now(supervisor, "failed", "somebody removed the socket of the daemon")

@@ -84,10 +84,10 @@ def test_where_it_serves_is_what_it_said_last_and_before_that_where_it_is_going_
     assert published.serving() == going_to
     with alone(tmp_path, PROGRAM):
         for said, expected in (
-            (state(), going_to),  # it starts, or is of an earlier boot
+            (state(), going_to),  # it starts
             (replace(state(), pipe_directory="/q", mount_sources="/run/q"), Mps("/q", mount_sources="/run/q")),
             (replace(state(), pipe_directory="/q", mount_sources=""), Mps("/q")),  # an earlier version
-            (replace(state(), pipe_directory="/q", boot_id="the last"), going_to),
+            (state(), Mps("/q")),  # it starts once more
         ):
             write_state(tmp_path, said)
             published(["GPU-a"])
