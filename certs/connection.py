@@ -12,7 +12,7 @@ from program.kubeconfig_files import paths_of
 from program.own_cluster import set_own_cluster
 
 # Of connections alone: an answer is final, however long it says to wait, and a pass that fails is made again.
-_RETRIES: Final = Retry(3, redirect=False, respect_retry_after_header=False)
+_RETRIES: Final = Retry(3, respect_retry_after_header=False)
 
 
 def connect() -> client.ApiClient:

@@ -77,7 +77,7 @@ class ApiServer:
         listing_seconds: float = LISTING_SECONDS,
     ) -> None:
         """Ask by *settings*, as the user of *login*; *context* and *namespace* are those of a kubeconfig."""
-        settings.retries = Retry(total=0, redirect=False)
+        settings.retries = Retry(total=0)
         settings.connection_pool_maxsize = MOST_CONNECTIONS
         self._client = api_client(settings, login)
         self._login = login

@@ -18,11 +18,13 @@ class TrustedPools:
 
     def request(self, method: str, url: str, **rest: Any) -> BaseHTTPResponse:
         """
-        Make a request: nothing of it was sent where the server is not trusted.
+        Make a request: nothing of it was sent where the server is not trusted, and no redirect is followed.
 
         Raises:
             HTTPError: If there is no answer, or the server is not trusted.
         """
+        # Said here: by `Retry(redirect=False)` alone urllib3 reads where it leads first, and fails where that is no URL.
+        rest["redirect"] = False
         first = self._current
         for tried in range(first, first + len(self._pools) - 1):
             number = tried % len(self._pools)

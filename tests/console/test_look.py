@@ -111,9 +111,12 @@ def test_what_a_node_itself_rejects_is_no_missing_right(connected: Connected) ->
     assert seen.silent.right == ""
 
 
-def test_a_redirect_of_a_node_is_not_followed(connected: Connected) -> None:
+@pytest.mark.parametrize(
+    "target", ["/api/v1/namespaces/kube-system/secrets", "http://a]b/", "http://[fe80::1%25a%25b]/", "//["]
+)
+def test_a_redirect_of_a_node_is_not_followed(connected: Connected, target: str) -> None:
     known = cluster(A)
-    known.redirect = "/api/v1/namespaces/kube-system/secrets"
+    known.redirect = target
     (seen,) = look(connected(known)).nodes
     assert seen.silent is not None
     assert "302" in seen.silent.why
