@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
+from urllib.parse import urlsplit
 
 from kubernetes import client
 from kubernetes.client.rest import RESTClientObject
@@ -19,7 +20,7 @@ from program.kubeconfig import NOT_A_KUBECONFIG
 from program.login import CredentialError, Login, SignedIn
 from program.private_files import remove
 from program.proxy import headers_for, with_scheme
-from program.tls import as_kubectl
+from program.tls import as_kubectl, can_be_asked_for
 from program.trust import trusting
 from program.trusted_pools import TrustedPools
 
@@ -48,6 +49,8 @@ def api_client(settings: client.Configuration, login: Login | None = None) -> cl
         if settings.proxy:
             settings.proxy = with_scheme(settings.proxy)
             settings.proxy_headers = headers_for(settings.proxy)
+            if not can_be_asked_for(urlsplit(settings.proxy).hostname):
+                raise ProxyError
         made = client.ApiClient(settings)
     except (HTTPError, *NOT_A_KUBECONFIG):
         raise ProxyError from None

@@ -23,6 +23,7 @@ from program.kubeconfig_user import User, sign_in
 from program.login import Login, sendable
 from program.private_files import of_data_or_file
 from program.proxy import is_overheard, proxy_of
+from program.tls import can_be_asked_for
 
 NOT_A_KUBECONFIG: Final = (  # other YAML
     ValueError,
@@ -138,7 +139,9 @@ def _set(settings: client.Configuration, cluster: _Cluster, directory: Path) -> 
         settings.ssl_ca_cert = of_data_or_file(None, cluster.certificate_authority, directory=directory)
     settings.host = _url(cluster.server)
     settings.verify_ssl = not is_insecure
-    settings.tls_server_name = cluster.tls_server_name
+    settings.tls_server_name = cluster.tls_server_name or None
+    if not can_be_asked_for(settings.tls_server_name):
+        raise config.ConfigException("tls-server-name must be the name of a host")
     settings.proxy = cluster.proxy_url or proxy_of(os.environ, settings.host)
 
 
@@ -159,6 +162,8 @@ def _url(server: str) -> str:
         server = f"http://{server}"
         if urlsplit(server).path not in ("", "/") or not urlsplit(server).hostname:
             raise config.ConfigException("the server of a cluster must be a URL, or a host with its port")
+    if not can_be_asked_for(urlsplit(server).hostname):
+        raise config.ConfigException("the server of a cluster must have the name of a host, or an address")
     return server.rstrip("/")
 
 

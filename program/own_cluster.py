@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from kubernetes import client, config
 
 from program.proxy import proxy_of
+from program.tls import can_be_asked_for
 
 DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -21,10 +23,12 @@ def set_own_cluster(settings: client.Configuration) -> None:
     """
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
+        if not can_be_asked_for(urlsplit(settings.host).hostname):
+            raise ValueError
         settings.proxy = proxy_of(os.environ, settings.host)
     except OSError as error:
         raise config.ConfigException(f"the service account cannot be read: {error.strerror}") from None
-    except ValueError:  # a port that is no number, or a file that is no text
+    except ValueError:  # a host or a port that is none, or a file that is no text
         raise config.ConfigException("the service account, or the address of the API server, is invalid") from None
 
 

@@ -18,3 +18,12 @@ def as_kubectl(tls: ssl.SSLContext) -> ssl.SSLContext:
     # Python by itself takes a common name for a host; urllib3 does not, and neither does Go.
     tls.hostname_checks_common_name = False
     return tls
+
+
+def can_be_asked_for(name: str | None) -> bool:
+    """Whether TLS can ask for a server of this *name*, or address; without one it asks for none."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=name)
+    except (ValueError, TypeError):  # a label that is empty or too long; half a character; a null
+        return False
+    return True

@@ -65,6 +65,16 @@ def test_a_kubeconfig_that_is_broken_leads_nowhere(
     assert str(raised.value).startswith(f"no cluster: {expected}")
 
 
+def test_an_address_that_no_server_can_have_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(settings: client.Configuration) -> None:
+        settings.host = "https://a..b:443"
+
+    monkeypatch.setattr(config, "load_incluster_config", load)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
+    with pytest.raises(NoClusterError, match="or the address of the API server, is invalid"):
+        connect()
+
+
 def test_who_names_a_kubeconfig_or_a_context_does_not_mean_the_pod(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,20 @@ def test_a_server_without_a_scheme_is_asked_by_http(served: Served) -> None:
             connect(kubeconfig=changed(file, server=invalid))
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"server": "https://api..lan"}, "the server of a cluster must have the name of a host, or an address"),
+        ({"tls-server-name": ".api.lan"}, "tls-server-name must be the name of a host"),
+        ({"tls-server-name": f"{'a' * 64}.lan"}, "tls-server-name must be the name of a host"),
+        ({"tls-server-name": "a\0b"}, "tls-server-name must be the name of a host"),
+    ],
+)
+def test_a_name_that_no_server_can_have_is_said(served: Served, fields: dict[str, str], said: str) -> None:
+    with pytest.raises(NoClusterError, match=said):
+        connect(kubeconfig=changed(served(cluster(A)), **fields))
+
+
 @pytest.mark.parametrize("server", ["http://api.lan", "api.lan:80"])
 def test_no_user_is_shown_where_others_can_read_along(served: Served, tmp_path: Path, server: str) -> None:
     known = cluster(A)
