@@ -21,15 +21,17 @@ def set_own_cluster(settings: client.Configuration) -> None:
     Raises:
         ConfigException: If this is no pod, or it is told too little.
     """
+    invalid = config.ConfigException("the service account, or the address of the API server, is invalid")
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
-        if not can_be_asked_for(urlsplit(settings.host).hostname):
-            raise ValueError
+        host = urlsplit(settings.host).hostname
         settings.proxy = proxy_of(os.environ, settings.host)
     except OSError as error:
         raise config.ConfigException(f"the service account cannot be read: {error.strerror}") from None
-    except ValueError:  # a host or a port that is none, or a file that is no text
-        raise config.ConfigException("the service account, or the address of the API server, is invalid") from None
+    except ValueError:  # a port that is no number, or a file that is no text
+        raise invalid from None
+    if not can_be_asked_for(host):
+        raise invalid
 
 
 def is_in_a_pod(environment: Mapping[str, str]) -> bool:

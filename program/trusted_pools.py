@@ -23,7 +23,7 @@ class TrustedPools:
         Raises:
             HTTPError: If there is no answer, or the server is not trusted.
         """
-        # Said here: by `Retry(redirect=False)` alone urllib3 reads where it leads first, and fails where that is no URL.
+        # Said here: by `Retry(redirect=False)` urllib3 reads first where it leads, and fails where that is no URL.
         rest["redirect"] = False
         first = self._current
         for tried in range(first, first + len(self._pools) - 1):

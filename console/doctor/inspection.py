@@ -10,7 +10,8 @@ from console.cluster_policies import ConfigMap, config_maps, policies_in
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import SUCCEEDED, Attempt, Installation
 from console.doctor.parts import parts
-from console.doctor.served import apis, classes, gates, rights, slices, toolkits, version
+from console.doctor.rights import lacking
+from console.doctor.served import apis, classes, gates, slices, toolkits, version
 from console.look import look, unseen
 from console.no_answer import message_of
 from console.objects import Metadata, Object, Pod
@@ -38,7 +39,7 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
         "slices": ("list resourceslices", lambda: {"slices": slices(api)}),
     }
     if pre:
-        looks["rights"] = ("create selfsubjectaccessreviews", lambda: {"rights": rights(api)})
+        looks["lacking_rights"] = ("create selfsubjectaccessreviews", lambda: {"lacking_rights": lacking(api)})
     else:
         looks |= {
             "classes": ("list deviceclasses", lambda: {"classes": classes(api)}),

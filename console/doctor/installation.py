@@ -36,7 +36,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[DeviceClass, ...] | None = None
     slices: tuple[ResourceSlice, ...] | None = None
     toolkits: dict[str, str] | None = None  # by node: the version that NVIDIA's GPU Operator has installed
-    rights: dict[str, bool] | None = None  # to install, by what is to be created
+    lacking_rights: tuple[str, ...] | None = None  # of those to install
     webhook: WebhookConfiguration | None = None
     has_webhook: bool | None = None  # False if it is known not to be there
     admission_policies: dict[str, AdmissionPolicy] | None = None  # by name

@@ -57,10 +57,10 @@ def apis(on: Installation) -> Verdict:
 
 def rights(on: Installation) -> Verdict:
     """See that the user can install."""
-    if missing := not_seen(on, "rights"):
+    if missing := not_seen(on, "lacking_rights"):
         return missing
-    lacking = [resource for resource, allowed in (on.rights or {}).items() if not allowed]
-    return fail(*(f"you may not create {one}" for one in lacking), hint="install as a cluster administrator")
+    lacking = on.lacking_rights or ()
+    return fail(*(f"you may not {one}" for one in lacking), hint="install as a cluster administrator")
 
 
 def labelled(on: Installation) -> Verdict:

@@ -5,15 +5,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from console.api_server import ApiServer, UnseenError, decoded
-from console.doctor.installation import SUCCEEDED
+from console.api_server import ApiServer, UnseenError
 from console.doctor.parts import is_ready
 from console.doctor.version_numbers import numbers_in
 from console.dra_objects import DeviceClass, ResourceSlice
-from console.no_answer import message_of
 from console.objects import Pod
 from console.words import Shown
-from policies.contract import NAMESPACE
 
 T = TypeVar("T")
 
@@ -25,25 +22,6 @@ _GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{name="(\w{1,100})"[^}]
 # The pods of NVIDIA's GPU Operator that install its container toolkit; the tag of their image is its version.
 _TOOLKIT_LABEL: Final = "app=nvidia-container-toolkit-daemonset"
 _TOOLKIT_IMAGE: Final = re.compile(r".*/container-toolkit:v?([0-9]{1,6}(?:\.[0-9]{1,6}){1,3}).*", re.ASCII)
-# What an installation creates, and by which rights: group, resource, whether it is in our namespace.
-_CREATES: Final = (
-    ("", "namespaces", False),
-    ("apps", "deployments", True),
-    ("apps", "daemonsets", True),
-    ("", "configmaps", True),
-    ("", "resourcequotas", True),
-    ("", "serviceaccounts", True),
-    ("", "services", True),
-    ("networking.k8s.io", "networkpolicies", True),
-    ("policy", "poddisruptionbudgets", True),
-    ("rbac.authorization.k8s.io", "roles", True),
-    ("rbac.authorization.k8s.io", "rolebindings", True),
-    ("rbac.authorization.k8s.io", "clusterroles", False),
-    ("rbac.authorization.k8s.io", "clusterrolebindings", False),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", False),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies", False),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", False),
-)
 
 
 def version(api: ApiServer) -> Shown:
@@ -68,30 +46,6 @@ def apis(api: ApiServer) -> frozenset[str]:
         groups: tuple[_Group, ...] = ()
 
     return frozenset(one.groupVersion for group in api.one(_Groups, "/apis").groups for one in group.versions)
-
-
-def rights(api: ApiServer) -> dict[str, bool]:
-    """Ask which rights to install the user has."""
-
-    class _Answer(msgspec.Struct, frozen=True):
-        allowed: bool = False
-
-    class _Review(msgspec.Struct, frozen=True):
-        status: _Answer = _Answer()
-
-    found = {}
-    for group, resource, is_ours in _CREATES:
-        attributes = {"verb": "create", "group": group, "resource": resource, "namespace": NAMESPACE if is_ours else ""}
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        status, content = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
-        if status not in SUCCEEDED:
-            raise UnseenError(message_of(content), status=status)
-        found[resource] = decoded(_Review, content).status.allowed
-    return found
 
 
 def gates(api: ApiServer) -> dict[str, bool]:

@@ -184,7 +184,10 @@ def test_who_has_no_rights_is_told_which_are_missing_and_nothing_is_called_wrong
     with account(installed.cluster, "nobody", tmp_path) as kubeconfig:
         found = shown("doctor", *words, kubeconfig=kubeconfig)
     if words:
-        assert "you may not create daemonsets" in next(one for one in found if one["check"] == "rights")["found"]
+        assert (
+            "you may not get, create, patch daemonsets"
+            in next(one for one in found if one["check"] == "rights")["found"]
+        )
     else:
         assert not [one for one in found if one["status"] == "failure"]
         missing = {one["right"] for one in found if one["right"]}

@@ -141,7 +141,7 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
         "classes": (),
         "slices": (),
         "toolkits": {"gpu-0": "1.17.8"},
-        "rights": {"namespaces": True},
+        "lacking_rights": (),
         "webhook": webhook(),
         "has_webhook": True,
         "attempt": Attempt(namespace="default", status=403, message=Shown(DENIED)),

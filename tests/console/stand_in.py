@@ -31,7 +31,7 @@ class StandIn:
     uids: dict[str, str] = field(default_factory=dict)  # that a part wants to hear, likewise
     forbidden: set[str] = field(default_factory=set)  # resources that the user may not read
     raw: dict[str, Reply] = field(default_factory=dict)  # answers by path, whatever else is known of it
-    posted: dict[str, Reply] = field(default_factory=dict)  # answers to POST, by path
+    posted: dict[str, Reply | Callable[[Any], Reply]] = field(default_factory=dict)  # answers to POST, by path
     sent: list[tuple[str, Any]] = field(default_factory=list)  # by POST: path with query, and body
     asked: list[str] = field(default_factory=list)
     headers: list[Message] = field(default_factory=list)  # of each request by GET
@@ -98,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self._known.sent.append((self.path, sent))
-        status, content = self._known.posted.get(path, status_of(404, f"the server has no {path}"))
+        answer = self._known.posted.get(path, status_of(404, f"the server has no {path}"))
+        status, content = answer(sent) if callable(answer) else answer
         self._begin(status, content)
         self.wfile.write(content)
 

@@ -228,6 +228,6 @@ def test_before_an_installation_only_the_cluster_and_the_rights_are_looked_at(
     known.posted[_REVIEWS] = (201, json.dumps({"status": {"allowed": allowed}}).encode())
     ran = asked(known, "doctor", "--pre")
     assert ran.exit_code == code, ran.stdout
-    assert ("you may not create daemonsets" in ran.stdout) is not allowed
+    assert ("you may not get, create, patch daemonsets" in ran.stdout) is not allowed
     assert "Webhook" not in ran.stdout
     assert not [path for path in known.asked if "configmaps" in path or "secrets" in path]

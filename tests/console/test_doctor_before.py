@@ -1,21 +1,26 @@
 """What `gpu-share doctor --pre` looks at before an installation."""
 
+import json
 from collections.abc import Callable
+from itertools import product
+from typing import Any
 
 import pytest
 from click.testing import Result
 
 from console.doctor.report import AFTER, BEFORE, findings
+from console.doctor.rights import Right
 from console.words import Shown
 from tests.console.installations import (
     dra,
     installation,
     seen,
 )
-from tests.console.stand_in import StandIn
+from tests.console.stand_in import Reply, StandIn
 from tests.manifests.admission import BASE
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_ALL = Right("*", "*", "*")
 
 
 def test_before_an_installation_a_disabled_gate_is_told_and_no_failure() -> None:
@@ -31,21 +36,79 @@ def test_before_an_installation_no_node_needs_a_label() -> None:
     assert (found["nodes-labelled"], found["other-plugins"]) == ("not-applicable", "not-applicable")
 
 
-def test_before_an_installation_the_rights_to_install_are_looked_at() -> None:
-    found = findings(installation(rights={"namespaces": True, "daemonsets": False}), BEFORE)
-    assert [(one.check, one.found) for one in found if one.status == "failure"] == [
-        ("rights", ("you may not create daemonsets",))
-    ]
-
-
-def test_before_an_installation_each_kind_of_object_is_asked_for_that_it_creates(asked: Callable[..., Result]) -> None:
+def test_before_an_installation_each_right_is_asked_for_that_applying_the_manifests_takes(
+    asked: Callable[..., Result],
+) -> None:
     known = StandIn()
-    known.posted[_REVIEWS] = (201, b'{"status": {"allowed": true}}')
-    asked(known, "doctor", "--pre")
-    attributes = [body["spec"]["resourceAttributes"] for path, body in known.sent if path == _REVIEWS]
-    plurals = {(one["apiVersion"], f"{one['kind'].lower()}s".replace("ys", "ies")) for one in BASE}
-    created = {(version.rpartition("/")[0].partition("/")[0], plural) for version, plural in plurals}
-    assert {(one["group"], one["resource"]) for one in attributes} == created
+    known.posted[_REVIEWS] = (201, b'{"status": {"allowed": false}}')
+    ran = asked(known, "doctor", "--pre")
+    assert set(_asked(known)) == {_ALL, *_of_applying(), *_of_granting()}
+    assert "you may not get, create, patch daemonsets" in ran.stdout
+    assert "list nodes, list pods, list events" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("has", "lacking"),
+    [
+        (
+            lambda right: (right in _of_applying() and right.verb != "patch") or right.verb in ("escalate", "bind"),
+            "patch",
+        ),
+        (lambda right: right in _of_applying() or right.verb == "escalate", "grant"),
+        (lambda right: right in _of_applying() or right.verb in ("escalate", "bind"), ""),
+        (lambda right: right in (*_of_applying(), *_of_granting()) and right.verb not in ("escalate", "bind"), ""),
+        (lambda right: right == _ALL, ""),
+    ],
+    ids=["no-patch", "no-bind", "escalate-and-bind", "what-the-roles-have", "all"],
+)
+def test_who_may_install_may_apply_it_again_and_grant_what_roles_have(
+    asked: Callable[..., Result], has: Callable[[Right], bool], lacking: str
+) -> None:
+    def review(body: Any) -> Reply:
+        return 201, json.dumps({"status": {"allowed": has(_right(body))}}).encode()
+
+    known = StandIn()
+    known.posted[_REVIEWS] = review
+    ran = asked(known, "doctor", "--pre")
+    told = {line.partition("you may not ")[2].split(" ")[0] for line in ran.stdout.splitlines() if "may not" in line}
+    assert told == ({lacking} if lacking else set())
+
+
+def _asked(known: StandIn) -> list[Right]:
+    return [_right(body) for path, body in known.sent if path == _REVIEWS]
+
+
+def _right(body: Any) -> Right:
+    attributes = dict(body["spec"]["resourceAttributes"])
+    resource = f"{attributes.pop('resource')}/{attributes.pop('subresource')}".rstrip("/")
+    return Right(resource=resource, **attributes)
+
+
+def _of_applying() -> set[Right]:
+    plurals = {
+        (one["apiVersion"].rpartition("/")[0], f"{one['kind'].lower()}s".replace("ys", "ies"), _namespace(one))
+        for one in BASE
+    }
+    return {Right(verb, *one) for one in plurals for verb in ("get", "create", "patch")}
+
+
+def _of_granting() -> set[Right]:
+    found = set()
+    for one in BASE:
+        if one["kind"] not in ("Role", "ClusterRole"):
+            continue
+        resource, namespace = f"{one['kind'].lower()}s", _namespace(one)
+        found |= {Right(verb, "rbac.authorization.k8s.io", resource, namespace) for verb in ("escalate", "bind")}
+        for rule in one["rules"]:
+            every = product(
+                rule["verbs"], rule["apiGroups"], rule["resources"], [namespace], rule.get("resourceNames", [""])
+            )
+            found |= {Right(*each) for each in every}
+    return found
+
+
+def _namespace(one: Any) -> str:
+    return str(one["metadata"].get("namespace", ""))
 
 
 @pytest.mark.parametrize("gates", [{}, {"DRAExtendedResource": False}])
