@@ -10,6 +10,8 @@ from contextlib import suppress
 from subprocess import PIPE, Popen
 from typing import Final, TextIO
 
+from program.terminal import printable
+
 _MOST_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 65536
 _MOST_WORDS: Final = 200  # characters of what it says
@@ -111,8 +113,3 @@ def _read_ready(outputs: selectors.BaseSelector, said: bytearray, *, within_seco
 def _words(said: bytearray) -> str:
     words = printable(said.decode(errors="replace"))
     return f": {words[-_MOST_WORDS:]}" if words else ""
-
-
-def printable(text: str) -> str:
-    """Give a text of somebody else in one line, without what moves a cursor."""
-    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))

@@ -16,9 +16,10 @@ from typing import Any, Final, Literal
 import msgspec
 from kubernetes import config
 
-from program.bounded_process import ProcessError, is_terminal, output_of, printable
+from program.bounded_process import ProcessError, is_terminal, output_of
 from program.exec_answer import Status, read_answer
 from program.login import Credential, CredentialError, bearer
+from program.terminal import printable
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _FIRST_SECONDS: Final = 300.0  # somebody may have to sign in

@@ -8,14 +8,16 @@ from typing import Any, BinaryIO, NoReturn
 import click
 
 from program.output import OutputError, checked_output
+from program.terminal import printable
 
 FAILED = 1  # exit code: denied, unhealthy, or failed
 UNUSABLE = 2  # exit code: bad usage, or unreadable input
+_NO_THREAD = "can't start new thread"  # of RuntimeError, in Python's words
 
 
 def end(message: str, code: int) -> NoReturn:
     """Say *message* in one line on stderr, and exit with *code*."""
-    click.echo(f"gpu-share: {message}", err=True)
+    click.echo(f"gpu-share: {printable(message)}", err=True)
     sys.exit(code)
 
 
@@ -28,7 +30,7 @@ def standard_input() -> BinaryIO:
 
 def failed(command: str, error: Exception | str, code: int) -> int:
     """Say in one line on stderr why *command* failed; give *code* back, for the process to exit with."""
-    click.echo(f"gpu-share {command}: {' '.join(str(error).split())}", err=True)
+    click.echo(f"gpu-share {command}: {printable(str(error))}", err=True)
     return code
 
 
@@ -80,6 +82,10 @@ class LazyGroup(click.Group):
             end(_sentence(error), error.exit_code)
         except click.Abort:
             end("interrupted", FAILED)
+        except RuntimeError as error:
+            if str(error) != _NO_THREAD:
+                raise
+            end("no thread can be started: raise the limit of memory (ulimit -v), or that of processes", FAILED)
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)

@@ -1,4 +1,4 @@
-"""Long lines for a terminal: broken between words, and indented where they go on."""
+"""Lines for a terminal: long ones broken between words, and indented where they go on; those of others harmless."""
 
 import re
 import shutil
@@ -32,3 +32,8 @@ def wrapped(line: str, width: int) -> Iterator[str]:
         part += piece
         is_empty = False
     yield part.rstrip()
+
+
+def printable(text: str) -> str:
+    """Give a text of somebody else in one line, without what moves a cursor or turns the direction of writing."""
+    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))

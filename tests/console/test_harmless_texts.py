@@ -33,6 +33,7 @@ def denying() -> StandIn:
     "words",
     [
         *(["explain", "x", "-n", NAME], ["explain", "deploy/x", "-n", NAME], ["explain", f"deploy/{NAME}"]),
+        ["doctor", "--context", NAME],
         *(["top", "--once", "-n", NAME], ["top", "--once", "-o", "wide", "-n", NAME], ["doctor", "-n", NAME]),
     ],
 )

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
+from gpu_share import main
 from tests.console.explained import OURS, explain, known, only
 from tests.console.objects import cluster, denial, gpu, pending, pod, state
 from tests.console.stand_in import Reply, StandIn, status_of
@@ -99,3 +101,16 @@ def test_doctor_calls_nothing_odd_or_wrong_for_not_being_answered(asked: Asked, 
         found = statuses(asked, on)
         called += [f"{path}: {check}: {status}" for check, status in found.items() if status in ("warning", "failure")]
     assert called == []
+
+
+def test_where_no_thread_can_be_had_it_is_one_line(
+    served: Callable[[StandIn], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    kubeconfig = served(installed())
+    monkeypatch.setattr("threading.Thread.start", start)
+    ended = CliRunner().invoke(main, ["top", "--once", "--kubeconfig", str(kubeconfig)])
+    assert (ended.exit_code, ended.output.count("\n")) == (1, 1)
+    assert ended.output.startswith("gpu-share: no thread can be started: raise the limit of memory")
