@@ -6,23 +6,24 @@ in it, and the API server rejects it with a conflict if the object has changed s
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar, assert_never
+from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
 import msgspec
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from certs.errors import ClusterError, ConflictError, NotFoundError
+from certs.errors import ClusterError, ConflictError
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from program.http_date import time_of
 
 T = TypeVar("T")
+K = TypeVar("K", client.V1Secret, client.V1MutatingWebhookConfiguration)
 
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
@@ -32,7 +33,8 @@ _REMEDIES: Final = {
     404: "create the namespace first",
     422: "if the object is immutable, delete it, and the next pass creates a new one",
 }
-_LONGEST_REASON: Final = 200  # of what others have written
+_GONE_OR_CHANGED: Final = frozenset({_NOT_FOUND, _CONFLICT})  # of a patch: the object existed when it was read
+_LONGEST: Final = 500  # of what others have written
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
 # A strategic merge finds the webhook by its name, wherever it stands in the list.
@@ -48,6 +50,14 @@ class Snapshot:
     versions: Mapping[str, str]
     webhooks: tuple[str, ...]  # those of ours that are there, by name
     time: datetime | None = None  # that the API server says it is; None if it does not
+
+
+class _Found(NamedTuple):
+    """An object; without a version where there is none."""
+
+    version: str | None = None
+    content: Mapping[str, bytes] = {}  # by key, or by the name of the webhook
+    annotations: Mapping[str, str] = {}
 
 
 class Cluster:
@@ -71,19 +81,17 @@ class Cluster:
         configuration = self._configuration()
         serving = self._secret(SERVING_SECRET)
         ca = self._secret(CA_SECRET)
-        annotations = ca.metadata.annotations if ca and ca.metadata else None
-        bundles = _bundles(configuration)
-        bundle, elsewhere = shared(list(bundles.values()))
+        bundle, elsewhere = shared(list(configuration.content.values()))
         state = State(
-            ca=_data(ca),
-            annotations=annotations or {},
-            serving=_data(serving),
+            ca=ca.content,
+            annotations=ca.annotations,
+            serving=serving.content,
             bundle=bundle,
             elsewhere=elsewhere,
         )
         objects = {WEBHOOK_CONFIGURATION: configuration, SERVING_SECRET: serving, CA_SECRET: ca}
-        versions = {name: _version(each) for name, each in objects.items() if each}
-        return Snapshot(state=state, versions=versions, webhooks=tuple(bundles), time=self._time)
+        versions = {name: each.version for name, each in objects.items() if each.version is not None}
+        return Snapshot(state=state, versions=versions, webhooks=tuple(configuration.content), time=self._time)
 
     def write(self, write: Write, found: Snapshot) -> None:
         """
@@ -107,43 +115,53 @@ class Cluster:
             case _:
                 assert_never(write)
 
-    def _configuration(self) -> client.V1MutatingWebhookConfiguration | None:
+    def _configuration(self) -> _Found:
         name = WEBHOOK_CONFIGURATION
         return self._found(
             f"get mutatingwebhookconfigurations {name}",
             lambda: self._admission.read_mutating_webhook_configuration_with_http_info(name, **_REQUEST),
+            _bundles,
         )
 
-    def _secret(self, name: str) -> client.V1Secret | None:
+    def _secret(self, name: str) -> _Found:
         return self._found(
             f"get secrets {name}",
             lambda: self._core.read_namespaced_secret_with_http_info(name, self._namespace, **_REQUEST),
+            _data,
         )
 
-    def _found(self, what: str, call: Callable[[], tuple[T, int, Mapping[str, str] | None]]) -> T | None:
-        """Read an object, None if there is none, and the time of the API server with either answer."""
+    def _found(
+        self,
+        what: str,
+        call: Callable[[], tuple[K, int, Mapping[str, str] | None]],
+        content: Callable[[K], Mapping[str, bytes]],
+    ) -> _Found:
+        """Read an object, its *content*, and the time of the API server, with the answer that there is none as well."""
 
-        def found() -> tuple[T | None, Mapping[str, str] | None]:
+        def found() -> tuple[_Found, Mapping[str, str] | None]:
             try:
                 data, _, headers = call()
             except ApiException as error:
                 if error.status != _NOT_FOUND:
                     raise
-                return None, error.headers
-            return data, headers
+                return _Found(), error.headers
+            metadata = data.metadata or client.V1ObjectMeta()
+            read = _Found(metadata.resource_version or "", content(data), metadata.annotations or {})
+            return read, headers
 
-        data, headers = _call(what, found)
+        read, headers = _call(what, found)
         self._time = time_of(headers or {})
-        return data
+        return read
 
     def _write_bundle(self, bundle: bytes, found: Snapshot) -> None:
         name = WEBHOOK_CONFIGURATION
         settings = {"caBundle": b64encode(bundle).decode()}
         webhooks = [{"name": webhook, "clientConfig": settings} for webhook in found.webhooks]
         body = {"metadata": {"resourceVersion": found.versions[name]}, "webhooks": webhooks}
-        _patch(
+        _call(
             f"patch mutatingwebhookconfigurations {name}",
             lambda: self._admission.patch_mutating_webhook_configuration(name, body, **_PATCH),
+            conflicts=_GONE_OR_CHANGED,
         )
 
     def _write_secret(self, name: str, body: dict[str, Any], *, version: str | None) -> None:
@@ -151,45 +169,46 @@ class Cluster:
             body["metadata"] = {"name": name, "labels": _LABELS} | _without_nulls(body["metadata"])
             secret = client.V1Secret.model_validate(_without_nulls(body))
             _call(
-                f"create secrets {name}", lambda: self._core.create_namespaced_secret(self._namespace, secret, **_WRITE)
+                f"create secrets {name}",
+                lambda: self._core.create_namespaced_secret(self._namespace, secret, **_WRITE),
+                conflicts={_CONFLICT},
             )
             return
         body["metadata"]["resourceVersion"] = version
         del body["type"]  # immutable
-        _patch(
+        _call(
             f"patch secrets {name}",
             lambda: self._core.patch_namespaced_secret(name, self._namespace, body, **_PATCH),
+            conflicts=_GONE_OR_CHANGED,
         )
 
 
-def _call(what: str, call: Callable[[], T]) -> T:
+def _call(what: str, call: Callable[[], T], *, conflicts: Container[int] = ()) -> T:
+    """
+    Make a request; *conflicts* are the statuses by which the API server says that the object is another one by now.
+
+    Raises:
+        ConflictError: If it says so.
+        ClusterError: If it rejects the request, cannot be reached, or answers something else.
+    """
     try:
         return call()
     except ApiException as error:
-        if error.status == _CONFLICT:
+        if error.status in conflicts:
             raise ConflictError(what) from None
-        kind = NotFoundError if error.status == _NOT_FOUND else ClusterError
         remedy = _REMEDIES.get(error.status, "see the log of the API server")
-        raise kind(f"cannot {what}: {_message(error)}: {remedy}") from None
+        raise ClusterError(f"cannot {what}: {_message(error)}: {remedy}") from None
     except HTTPError as error:
-        reason = " ".join(str(error).split())
         raise ClusterError(
-            f"cannot {what}: the API server cannot be reached: {reason}: check its address and the network"
+            f"cannot {what}: the API server cannot be reached: {_line(str(error))}: check its address and the network"
         ) from None
     except (config.ConfigException, OSError) as error:  # of the token, or of what gives it
-        raise ClusterError(f"cannot {what}: {' '.join(str(error).split())}") from None
+        raise ClusterError(f"cannot {what}: {_line(str(error))}") from None
     except (ValueError, RecursionError) as error:
-        reason = " ".join(f"{type(error).__name__} {error}".split())[:_LONGEST_REASON]
+        reason = _line(f"{type(error).__name__} {error}")
         raise ClusterError(
             f"cannot {what}: the answer is not what an API server gives: {reason}: is a proxy in between?"
         ) from None
-
-
-def _patch(what: str, call: Callable[[], object]) -> None:
-    try:
-        _call(what, call)
-    except NotFoundError as error:
-        raise ConflictError(what) from error  # it existed when it was read
 
 
 def _message(error: ApiException) -> str:
@@ -198,23 +217,23 @@ def _message(error: ApiException) -> str:
         message = msgspec.json.decode(error.body or "")["message"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
         message = f"{error.status} {error.reason}"
-    return " ".join(str(message).split())
+    return _line(str(message))
 
 
-def _data(secret: client.V1Secret | None) -> dict[str, bytes]:
-    return {name: b64decode(value) for name, value in ((secret and secret.data) or {}).items()}
+def _line(text: str) -> str:
+    return " ".join(text[: 2 * _LONGEST].split())[:_LONGEST]
 
 
-def _bundles(configuration: client.V1MutatingWebhookConfiguration | None) -> dict[str, bytes]:
+def _data(secret: client.V1Secret) -> dict[str, bytes]:
+    return {name: b64decode(value, validate=True) for name, value in (secret.data or {}).items()}
+
+
+def _bundles(configuration: client.V1MutatingWebhookConfiguration) -> dict[str, bytes]:
     return {
         webhook.name: b64decode(webhook.client_config.ca_bundle or b"")
-        for webhook in (configuration and configuration.webhooks) or ()
+        for webhook in configuration.webhooks or ()
         if webhook.name in WEBHOOK_NAMES
     }
-
-
-def _version(found: client.V1Secret | client.V1MutatingWebhookConfiguration) -> str:
-    return (found.metadata and found.metadata.resource_version) or ""
 
 
 def _encoded(data: Mapping[str, bytes | None]) -> dict[str, str | None]:

@@ -9,9 +9,5 @@ class NoClusterError(ClusterError):
     """No cluster is configured."""
 
 
-class NotFoundError(ClusterError):
-    """The object does not exist."""
-
-
 class ConflictError(Exception):
     """Another client has changed, created or deleted the object since it was read."""

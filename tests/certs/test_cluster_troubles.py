@@ -108,14 +108,17 @@ def test_a_namespace_that_does_not_exist_is_named(server: SimulatedApiServer) ->
         run(cluster)
 
 
-@pytest.mark.parametrize(("status", "hint"), [(401, "token"), (429, "log of the API server"), (500, "log")])
+@pytest.mark.parametrize(
+    ("status", "hint"), [(401, "token"), (409, "log"), (429, "log of the API server"), (500, "log")]
+)
 def test_any_other_rejection_is_one_line(server: SimulatedApiServer, cluster: Cluster, status: int, hint: str) -> None:
     def reject(_: Call) -> None:
-        raise RejectedError(status, "not\nnow")
+        raise RejectedError(status, "not\nnow" + "\n!" * 3_000_000)
 
     server.before = reject
-    with pytest.raises(ClusterError, match=rf"^cannot get mutating\S* gpu-share: not now: .*{hint}"):
+    with pytest.raises(ClusterError, match=rf"^cannot get mutating\S* gpu-share: not now .*{hint}") as caught:
         run(cluster)
+    assert len(str(caught.value)) < 1000
 
 
 def test_an_unreachable_api_server_is_one_line() -> None:

@@ -8,6 +8,8 @@ from kubernetes import client
 
 from certs.cluster import Cluster
 from certs.errors import ClusterError
+from policies.contract import CA_SECRET, SERVING_SECRET
+from tests.certs.simulated_api_server import SimulatedApiServer
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,15 @@ def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes, sta
         ):
             Cluster(api, namespace="gpu-share").read()
         proxy.shutdown()
+
+
+@pytest.mark.parametrize("name", [CA_SECRET, SERVING_SECRET])
+@pytest.mark.parametrize("data", ["!!!", "é", "YQ"])
+def test_data_that_is_not_base64_is_one_line(
+    server: SimulatedApiServer, cluster: Cluster, name: str, data: str
+) -> None:
+    server.put(name, {"data": {"tls.crt": data}})
+    with pytest.raises(
+        ClusterError, match=rf"^cannot get secrets {name}: the answer is not what an API server gives: "
+    ):
+        cluster.read()
