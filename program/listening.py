@@ -1,9 +1,10 @@
-"""The host that a server listens on: `::` is all hosts of both families, as far as the system has them."""
+"""The address that a server listens on; of hosts, `::` is all hosts of both families, as far as the system has them."""
 
 import socket
 from typing import Final
 
 ALL_HOSTS: Final = "::"
+_LAST_PORT: Final = 65535
 _ALL_HOSTS_OF_IPV4: Final = "0.0.0.0"  # noqa: S104 - who asks for all of both wants all of one
 
 
@@ -21,6 +22,14 @@ def family_and_host(host: str) -> tuple[socket.AddressFamily, str]:
     if host == ALL_HOSTS and not socket.has_dualstack_ipv6():
         host = _ALL_HOSTS_OF_IPV4
     return socket.AF_INET6 if ":" in host else socket.AF_INET, host
+
+
+def host_and_port(text: str) -> tuple[str, int] | None:
+    """Read HOST:PORT, a host of IPv6 with or without brackets; None if it is something else."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    is_port = port.isascii() and port.isdigit() and len(port) <= len(str(_LAST_PORT)) and int(port) <= _LAST_PORT
+    return (host, int(port)) if host and is_port else None
 
 
 def written(host: object, port: int) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from program.listening import host_and_port
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,7 +47,6 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
 
 _PREFIX = "GPU_SHARE_"
-_LAST_PORT = 65535
 
 
 def option(name: str, *more: str, of: str = "", **settings: Any) -> Callable[[F], F]:
@@ -78,13 +79,12 @@ class Address(click.ParamType[tuple[str, int]]):
         """Read *value*; None if it is empty."""
         if not isinstance(value, str):
             return value
-        host, _, port = value.strip().rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
         if not value.strip():
             return None
-        if not host or not (port.isascii() and port.isdigit()) or int(port[:6]) > _LAST_PORT:
+        address = host_and_port(value.strip())
+        if address is None:
             self.fail(f"{value!a}: expected HOST:PORT, such as 0.0.0.0:9406 or [::]:9406", param, ctx)
-        return host, int(port)
+        return address
 
 
 ADDRESS: Final = Address()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from program.listening import host_and_port
+
 MAX_BODY_BYTES = 8 * 1024 * 1024  # the API server itself takes 3 MiB, and sends an object at most twice
 MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender of too much sees its 413
 MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
@@ -54,8 +56,7 @@ class Settings:
         Raises:
             StartError: If *bind* is not HOST:PORT.
         """
-        host, _, port = self.bind.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:  # noqa: PLR2004 - the last port
+        address = host_and_port(self.bind)
+        if address is None:
             raise StartError(f'--bind must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443, got "{self.bind}"')
-        return host, int(port)
+        return address

@@ -104,7 +104,9 @@ def test_policies_that_cannot_be_used_stop_the_start_with_one_line(
     assert_one_line(ended.stderr, names)
 
 
-@pytest.mark.parametrize("bind", ["8443", "localhost:", ":8443", "localhost:x", "localhost:70000", "localhost:²"])
+@pytest.mark.parametrize(
+    "bind", ["8443", "localhost:", ":8443", "localhost:x", "localhost:70000", "localhost:²", f"x:{'9' * 5000}"]
+)
 def test_an_address_that_is_none_is_bad_usage(policies: Path, certificates: Path, bind: str) -> None:
     ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
     assert ended.returncode == 2

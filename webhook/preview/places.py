@@ -92,9 +92,7 @@ def _inner(
     if isinstance(value, dict):
         names = [name] if name in value else []
     elif isinstance(value, list):
-        names = (
-            [*range(len(value))] if name == "*" else [int(name)] if name.isdigit() and int(name) < len(value) else []
-        )
+        names = [place for place in range(len(value)) if name in ("*", str(place))]
     for step in names:
         yield (*steps, step), value[step], child(node, step) or node
 

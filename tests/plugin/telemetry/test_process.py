@@ -219,7 +219,7 @@ def test_the_answer_is_json_that_any_reader_takes(start: Start) -> None:
     assert document["version"] == 1
 
 
-@pytest.mark.parametrize("bind", ["9406", "localhost:", ":9406", "1.2.3.4:70000", "a:b"])
+@pytest.mark.parametrize("bind", ["9406", "localhost:", ":9406", "1.2.3.4:70000", "a:b", f"a:{'0' * 5000}"])
 def test_an_address_that_is_none_is_said_in_one_line(start: Start, bind: str) -> None:
     code, written = start("--simulate", "1xH200", "--metrics-bind", bind).ends()
     assert code == 2

@@ -201,6 +201,7 @@ def test_a_path_that_fits_nothing_is_said_so() -> None:
     assert "--pod-path spec.other: no object has a pod there" in preview(POD, "--pod-path", "spec.other", code=2).stderr
     for bad in ("spec..x", ".spec", "a b", ""):
         assert preview(POD, "--pod-path", bad, code=2).stdout == ""
+    assert "no object has a pod there" in preview(UNKNOWN, "--pod-path", f"spec.pods.{'9' * 5000}", code=2).stderr
 
 
 BESIDE = """\
