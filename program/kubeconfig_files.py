@@ -1,5 +1,6 @@
 """Which files make up a kubeconfig, and what is in each."""
 
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from kubernetes import config
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where libyaml was at hand
 _DEEPEST: Final = 100  # of nested values: thousands crash the C loader, and hundreds end the other
+_MOST_BYTES: Final = 64 * 1024 * 1024
 _LONGEST_NAME: Final = 255  # of a file on Linux
 
 
@@ -58,7 +60,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[tuple[Path, File]]:
     for path in paths:
         try:
             file = path.expanduser()
-            content = _content(file.read_bytes())
+            content = _content(_read(file))
         except (FileNotFoundError, RuntimeError):  # RuntimeError: nobody knows where home is
             continue
         except OSError as error:
@@ -86,6 +88,15 @@ def exist(paths: Sequence[Path]) -> bool:
 
 def _named(path: Path) -> str:
     return shown([path]) or "a file of KUBECONFIG"
+
+
+def _read(file: Path) -> bytes:
+    """Read a file, which may be a pipe of the shell."""
+    with file.open("rb") as opened:
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {_MOST_BYTES // 1024**2} MiB")
+    return content
 
 
 def _content(text: bytes) -> Any:

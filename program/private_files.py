@@ -4,10 +4,13 @@ import atexit
 import os
 from pathlib import Path
 from tempfile import mkstemp
+from typing import Final
 
 from kubernetes import config
 
 from program.base64_field import decoded
+
+_MOST_BYTES: Final = 16 * 1024 * 1024  # of a file with certificates or a key
 
 _written: set[str] = set()
 
@@ -23,8 +26,8 @@ def of_data_or_file(data: str | None, name: str | None, *, directory: Path) -> s
         return _with(decoded(data, "client-certificate-data and client-key-data"))
     if name and "\n" in name:
         raise config.ConfigException("expected the name of a file with a certificate or key, got what is in one")
-    if name and not _is_file(directory / name):
-        raise config.ConfigException(f"there is no file {directory / name}")
+    if name:
+        _check(directory / name)
     return str(directory / name) if name else None
 
 
@@ -35,11 +38,16 @@ def remove(file: str) -> None:
         Path(file).unlink(missing_ok=True)
 
 
-def _is_file(path: Path) -> bool:
+def _check(path: Path) -> None:
+    """See that OpenSSL, which reads without end, will come to one."""
     try:
-        return path.is_file()
+        size_bytes = path.stat().st_size if path.is_file() else None
     except OSError as error:
         raise config.ConfigException(f"a file cannot be read: {error.strerror}: {path}") from None
+    if size_bytes is None:
+        raise config.ConfigException(f"there is no file {path}")
+    if size_bytes > _MOST_BYTES:
+        raise config.ConfigException(f"a file is larger than {_MOST_BYTES // 1024**2} MiB: {path}")
 
 
 def _with(content: bytes) -> str:

@@ -1,6 +1,7 @@
 """A kubeconfig is taken as kubectl takes it: who is trusted, to whom a user is shown, which files are read."""
 
 import json
+import os
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -57,10 +58,14 @@ def test_a_certificate_or_key_that_is_not_base64_is_said_without_it(served: Serv
             "expected the name of a file with a certificate or key, got what is",
         ),
         ("/dev/null/key", "there is no file /dev/null/key"),
+        ("/dev/zero", "there is no file /dev/zero"),
+        ("large", r"a file is larger than 16 MiB: .*/large"),
         ("x" * 256, "a file cannot be read: File name too long"),
     ],
 )
-def test_a_key_that_is_no_file_is_said(served: Served, name: str, said: str) -> None:
+def test_a_key_that_is_no_file_is_said(served: Served, tmp_path: Path, name: str, said: str) -> None:
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(1024**4)
     with pytest.raises(NoClusterError, match=said) as raised:
         connect(kubeconfig=changed(served(cluster(A)), user={"client-key": name}))
     assert SECRET not in str(raised.value)
@@ -151,6 +156,7 @@ CONTENT = {"contexts": [], "users": [{"name": "a", "user": {"token": SECRET + 90
         (json.dumps({"token": SECRET}), "KUBECONFIG must be paths of files: is it the content of a kubeconfig?"),
         (f"token: {SECRET}\n", "KUBECONFIG must be paths of files: is it the content of a kubeconfig?"),
         (json.dumps(CONTENT), "a file of KUBECONFIG cannot be read: File name too long"),
+        ("/dev/zero", "/dev/zero cannot be read: larger than 64 MiB"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_without_what_may_be_secret(
@@ -172,3 +178,12 @@ def test_a_kubeconfig_of_brackets_is_one_sentence(tmp_path: Path, bracket: str, 
     file.write_text(f"a: {bracket[0] * levels}{bracket[1] * levels}")
     with pytest.raises(NoClusterError, match="config is not valid YAML: correct the kubeconfig"):
         connect(kubeconfig=file)
+
+
+def test_a_kubeconfig_may_be_a_pipe_of_the_shell(served: Served) -> None:
+    content = served(cluster(A)).read_bytes()
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    assert connect(kubeconfig=Path(f"/dev/fd/{read}")).get("/version")
+    os.close(read)
