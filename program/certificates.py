@@ -6,6 +6,7 @@ from contextlib import suppress
 from cryptography import x509
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+_OF_OPENSSL = re.compile(rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^-]*-----END \1-----")  # what it serves
 
 
 def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
@@ -18,6 +19,6 @@ def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def first_certificate(pem: bytes) -> x509.Certificate | None:
-    """Return the certificate that a server shows as its own; None if that is invalid, whatever comes after it."""
-    first = _CERTIFICATE.search(pem)
+    """Return the certificate that a server shows as its own; None if that is none of ours, whatever comes after it."""
+    first = _OF_OPENSSL.search(pem)
     return next(iter(read_certificates(first[0])), None) if first else None

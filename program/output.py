@@ -4,13 +4,16 @@ import codecs
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+_STDERR: Final = 2
 
 
 class OutputError(Exception):
@@ -33,6 +36,7 @@ def checked_output() -> Iterator[None]:
     Raises:
         OutputError: If something that was written in the block did not get there.
     """
+    _occupy_standard_descriptors()
     if sys.stdout is None:  # closed by whoever started the program
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the end of the process
     elif sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
@@ -46,6 +50,18 @@ def checked_output() -> Iterator[None]:
         # Else Python tries once more at its end, and says so in its own words.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+
+
+def _occupy_standard_descriptors() -> None:
+    """
+    Open what whoever started the program has closed of standard input, output and error: nothing can be written there.
+
+    Else the next file or socket would have the number, and get the log.
+    """
+    with suppress(OSError):
+        while (opened := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:
+            pass
+        os.close(opened)
 
 
 class _Descriptor(FileIO):

@@ -198,8 +198,12 @@ class EventLoop:
         if len(self._connections) < WIDE_CONNECTIONS:
             widen(accepted)
         accepted.settimeout(0)
-        self._connections[accepted.fileno()] = Connection(accepted, self)
-        self._epoll.register(accepted.fileno(), select.EPOLLIN)
+        self._connections[accepted.fileno()] = connection = Connection(accepted, self)
+        try:
+            self._epoll.register(accepted.fileno(), select.EPOLLIN)
+        except OSError as error:  # no more can be watched
+            self._warn("connections are closed", str(error.strerror))
+            connection.close()
         if len(self._connections) >= self._most_connections:
             self._accept_or_not(is_accepting=False)
             self._end_one()

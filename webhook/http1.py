@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 def plain(text: str, status: int = 200) -> Answer:
     """Answer in one sentence for people."""
-    return Answer(status, f"{text}\n".encode())
+    return Answer(status, f"{text}\n".encode(errors="backslashreplace"))  # of a path that is not UTF-8
 
 
 @cache

@@ -193,6 +193,8 @@ def _deny_password() -> str:
 def _fault(certificate: Path, key: Path, error: Exception) -> str:
     if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
         return f"--key {key}: it is not the key of {certificate}: give the two files of one pair"
+    if isinstance(error, ssl.SSLError) and error.reason and error.reason.endswith(("_TOO_SMALL", "_TOO_WEAK")):
+        return f"--cert {certificate}: too weak for OpenSSL ({error.reason}): give one of ECDSA, or RSA of 2048 bits"
     if isinstance(error, ValueError):
         return f"--key {key}: {error}: give a key without a password"
     try:

@@ -10,7 +10,8 @@ from binascii import a2b_base64
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
+# By each of the names that OpenSSL takes.
+_PEM: Final = re.compile(rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----(.*?)-----END \1-----", re.DOTALL)
 _SEQUENCE, _VERSION, _SHORT_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _LONG = 0x80  # of a length: so many bytes follow that hold it
 _FIRST_OF_1900S = "50"  # of the years with two digits
@@ -37,7 +38,7 @@ def validity_of(pem: bytes) -> Validity:
     if found is None:
         return Validity()
     try:
-        return _validity(a2b_base64(found[1]))
+        return _validity(a2b_base64(found[2]))
     except (ValueError, IndexError):
         return Validity()
 

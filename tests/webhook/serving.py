@@ -179,12 +179,13 @@ def is_ready(server: Server) -> bool:
 
 
 @contextlib.contextmanager
-def served_with(stderr: int, policies: Path, certificates: Path) -> Iterator[Server]:
-    """A webhook that logs to *stderr*: without a log to read, it is known by its port."""
+def served_with(stderr: int | None, policies: Path, certificates: Path) -> Iterator[Server]:
+    """A webhook that logs to *stderr*, closed if it is None: without a log to read, it is known by its port."""
     port = free_port()
-    process = subprocess.Popen(
-        command(policies, certificates, bind=f"127.0.0.1:{port}"), stderr=stderr, start_new_session=True
-    )
+    words = command(policies, certificates, bind=f"127.0.0.1:{port}")
+    if stderr is None:
+        words = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
+    process = subprocess.Popen(words, stderr=stderr, start_new_session=True)
     server = Server(process, log=Path(os.devnull), ca=certificates / "ca.crt", port=port)
     try:
         wait_for(lambda: is_ready(server))

@@ -1,10 +1,15 @@
 """The loop by itself, where a process of its own would hide what it does."""
 
+import errno
+import os
+import select
 import socket
 import ssl
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from webhook.event_loop import EventLoop
 from webhook.http1 import Answer, Request, plain
@@ -71,3 +76,39 @@ def test_a_connection_has_one_turn_in_each_however_many_requests_it_has_sent(cer
         caller.join()
         loop.stop_accepting()
         loop.end_idle()
+
+
+def test_a_connection_that_cannot_be_watched_is_closed_and_the_next_one_is_heard(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Full:
+        """An epoll with room for the listener alone."""
+
+        def __init__(self) -> None:
+            self._epoll = made()
+            self.poll, self.modify, self.unregister = self._epoll.poll, self._epoll.modify, self._epoll.unregister
+            self._is_full = False
+
+        def register(self, descriptor: int, events: int) -> None:
+            if self._is_full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._is_full = True
+            self._epoll.register(descriptor, events)
+
+    made = select.epoll
+    monkeypatch.setattr(select, "epoll", Full)
+    listener = socket.create_server(("127.0.0.1", 0))
+    loop = EventLoop(
+        [listener],
+        answer=lambda _: plain("ok"),
+        certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
+        most_connections=4,
+        clock=time.monotonic,
+    )
+    for _ in range(2):
+        with socket.create_connection(listener.getsockname()) as caller:
+            loop.turn()
+            assert caller.recv(1) == b""
+    assert loop.is_empty
+    assert [one.message for one in caplog.records] == ["connections are closed"]
+    loop.stop_accepting()

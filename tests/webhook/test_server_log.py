@@ -45,14 +45,19 @@ def without_reader() -> int:
     return writing
 
 
-@pytest.mark.parametrize("opens", [full, without_reader])
+def closed() -> None:
+    pass
+
+
+@pytest.mark.parametrize("opens", [full, without_reader, closed])
 def test_reviews_and_reloads_go_on_where_no_line_can_be_written(
-    tmp_path: Path, certificates: Path, opens: Callable[[], int]
+    tmp_path: Path, certificates: Path, opens: Callable[[], int | None]
 ) -> None:
-    volume = Volume(tmp_path / "policies", UP_TO_HALF)
+    volume = Volume(tmp_path / os.fsdecode(b"policies\xff"), UP_TO_HALF)
     stderr = opens()
     with served_with(stderr, volume.directory, certificates) as server:
-        os.close(stderr)
+        if stderr is not None:
+            os.close(stderr)
         with server.caller() as caller:
             for _ in range(50):
                 assert caller.allowed(review_of())

@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certs.issuer import issue_to_directory
 from tests.webhook.serving import Server
@@ -36,6 +39,16 @@ def encrypted_key(directory: Path) -> None:
     )
 
 
+def weak_pair(directory: Path) -> None:
+    key = rsa.generate_private_key(65537, 1024)  # noqa: S505 - the fault
+    name, now = x509.Name([]), datetime.now(UTC)
+    built = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    (directory / "tls.crt").write_bytes(built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    (directory / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
 def replaced(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
@@ -57,6 +70,7 @@ def replaced(path: Path, make: Callable[[Path], object]) -> None:
             id="a device",
         ),
         pytest.param(lambda at: os.truncate(at / "tls.crt", 1 << 40), ["--cert", "tls.crt", "1024 KiB"], id="endless"),
+        pytest.param(weak_pair, ["--cert", "tls.crt", "too weak for OpenSSL (EE_KEY_TOO_SMALL)"], id="weak"),
         pytest.param(encrypted_key, ["--key", "tls.key", "password"], id="encrypted key"),
         pytest.param(
             lambda at: (at / "tls.crt").write_bytes((at / "ca.crt").read_bytes()),

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+from program.certificates import first_certificate
 from webhook.validity import Validity, validity_of
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
@@ -57,6 +58,10 @@ def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
     first = x509.load_pem_x509_certificate(pem)
     expected = (first.not_valid_before_utc.timestamp(), first.not_valid_after_utc.timestamp())
     assert validity_of(b"some text\n" + pem + other) == expected
+    for name in (b"X509 ", b"TRUSTED "):  # which OpenSSL serves as well
+        named = pem.replace(b"BEGIN ", b"BEGIN " + name).replace(b"END ", b"END " + name)
+        assert validity_of(named + other) == expected
+        assert first_certificate(named + other) is None  # what others read is another one
 
 
 @pytest.mark.parametrize(
