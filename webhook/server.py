@@ -14,6 +14,7 @@ from gunicorn.glogging import Logger
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
 from program import metrics
+from program.front import failed
 from program.http_server import Answer, HttpServer, serve_beside
 from program.listening import written
 from program.log import JsonHandler, lines_lost, start_logging
@@ -36,8 +37,7 @@ def run(settings: Settings) -> NoReturn:
     try:
         server = _server(settings)
     except StartError as error:
-        print(f"gpu-share webhook: {error}", file=sys.stderr)  # noqa: T201 - the line a person reads
-        sys.exit(error.exit_code)
+        sys.exit(failed("webhook", error, error.exit_code))
     start_logging()
     server.run()
     sys.exit(0)
