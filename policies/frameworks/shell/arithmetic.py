@@ -10,6 +10,7 @@ from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.script import Assignment, Command, Literal, Number, Part, Script
 from policies.frameworks.shell.signs import names_of_numbers, sets_computed
 
+JOINED: Final = "\\\n"  # the end of a line that all shells leave out
 DEEPEST: Final = 12  # substitutions and braces in one another
 _TOKENS_OF_TEXT: Final = 6  # as many as one that stands in another takes, beside those in it
 _CHARACTERS_OF_TOKEN: Final = 32
@@ -57,6 +58,8 @@ class ArithmeticReader:
             if match := (_IN_LOOP if is_loop else _IN_ARITHMETIC).match(text, self._at):
                 parts.append(Literal(match[0]))
                 self._at = match.end()
+            elif text.startswith(JOINED, self._at):
+                self._at += len(JOINED)
             elif sign in "$`":
                 parts += self._expansion(is_quoted=True)
             elif sign == "(" or (sign == ")" and open_):
@@ -71,6 +74,8 @@ class ArithmeticReader:
                 return True
             else:
                 break
+        if text.startswith(f"){JOINED}", self._at):  # it may end there
+            raise UnreadableError
         self._at = at
         self._depth -= 1
         return False

@@ -13,9 +13,12 @@ from policies.frameworks.shell.script import POSITIONAL, Assignment, Command, Li
 from policies.frameworks.shell.words import BARE, WordReader
 
 _SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`]*`")  # of which only the value matters to what dash takes for commands
-_OPTIONS_OF_TIME = re.compile(r"[ \t]+(?:-p[ \t]+)?(?:--[ \t]+)?")
+_BLANK = r"(?:(?:\\\n)*+[ \t])++(?:\\\n)*+"
+_JOINED_OPTION = re.compile(r"-[p-]?\\\n")
+_OPTIONS_OF_TIME = re.compile(rf"{_BLANK}(?:-p{_BLANK})?(?:--{_BLANK})?")
 _END_OF_FUNCTION = re.compile(r"[ \t\n({]")
 _COUNTED = re.compile(r"\{[0-9]{1,4}\.\.[0-9]{1,4}\}(?=[ \t;\n])")
+_JOINED = re.compile(r"\S(?:\\\n)+\S")  # which bash and dash, to which it is no test, may read apart
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
 _TOKENS_OF_LOOP: Final = 4  # beside those of its name and values
 _SKIPPED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"})
@@ -109,6 +112,8 @@ class CompoundReader(WordReader):
                 self._definitions.time()
                 if match := _OPTIONS_OF_TIME.match(self._text, self._at):
                     self._at = match.end()
+                if _JOINED_OPTION.match(self._text, self._at):
+                    raise UnreadableError
             case _:
                 raise UnreadableError
 
@@ -129,7 +134,7 @@ class CompoundReader(WordReader):
 
     def _test(self) -> None:
         end = _END_OF_TEST.search(self._text, self._at)
-        if end is None:
+        if end is None or _JOINED.search(self._text, self._at, end.start()):
             raise UnreadableError
         parts = self._expanded(self._text[self._at : end.start()])
         self._command.beside.append(parts)

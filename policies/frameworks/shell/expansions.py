@@ -10,7 +10,7 @@ from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
-from policies.frameworks.shell.arithmetic import DEEPEST
+from policies.frameworks.shell.arithmetic import DEEPEST, JOINED
 from policies.frameworks.shell.quotes import QuoteReader
 from policies.frameworks.shell.script import (
     ALL,
@@ -30,6 +30,7 @@ from policies.frameworks.shell.signs import is_index, is_odd, unescaped
 _IN_HERE = re.compile(r"[^\\$`]+")
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
+_GOES_ON = re.compile(r"(?:\\\n)+\w")  # where dash joins it since 0.5.9, and did not before
 _TOKENS_OF_BRACES: Final = 3  # beside those in them
 _OF_SHELL: Final = Literal(A_VALUE)
 DOLLAR: Final = Literal("$", is_quoted=False)  # which nothing follows that could be expanded
@@ -49,7 +50,7 @@ class ExpansionReader(QuoteReader):
     def here_document(self) -> tuple[Part, ...]:
         """Read all of the text as the body of a here-document whose delimiter is not quoted."""
         self._count_characters()
-        return tuple(self._quoted(_IN_HERE, "", "$`\\\n"))
+        return tuple(self._quoted(_IN_HERE, "", "$`\\"))
 
     def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         """Read what begins with a dollar or a backquote."""
@@ -57,7 +58,7 @@ class ExpansionReader(QuoteReader):
         if match is None:
             return self._substitution(is_quoted=is_quoted)
         self._at = match.end()
-        if self._text.startswith(UNREAD, self._at):  # its name may go on
+        if self._text.startswith(UNREAD, self._at) or _GOES_ON.match(self._text, self._at):  # its name may go on
             raise UnreadableError
         if match[1]:
             return [Reference(match[1], is_quoted)]
@@ -78,8 +79,8 @@ class ExpansionReader(QuoteReader):
         if self._is_bash and not is_quoted and text.startswith("$'", at):
             return [Literal(self._escapes())]
         is_of_bash = not is_quoted and text.startswith(("$'", '$"'), at)
-        if is_of_bash or text.startswith(("$[", f"${UNREAD}"), at):
-            raise UnreadableError  # of these bash makes what dash does not
+        if is_of_bash or text.startswith(("$[", f"${JOINED}", f"${UNREAD}"), at):
+            raise UnreadableError  # of these bash makes what dash does not, or old ones
         self._at += 1
         return [Literal("$") if is_quoted else DOLLAR]
 
@@ -157,7 +158,14 @@ class ExpansionReader(QuoteReader):
         return [Reference(name, is_quoted, "%" if operator is None else operator, operand)]
 
     def _evaluate(self, operand: Word, written: str) -> None:
-        """Take note of what an index or an offset sets, by its parts and as it is *written*."""
+        """
+        Take note of what an index or an offset sets, by its parts and as it is *written*.
+
+        Raises:
+            UnreadableError: If the name or the operator before it may go on in it: `${A\\`, in the next line `B}`.
+        """
+        if JOINED in written:
+            raise UnreadableError
         if written.startswith(("[", ":")):
             self._check_names(operand)
         self._set_numbers("".join(one.text for one in operand if isinstance(one, Literal)))

@@ -5,7 +5,7 @@ from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import ANYTHING
-from policies.frameworks.shell.arithmetic import ArithmeticReader
+from policies.frameworks.shell.arithmetic import JOINED, ArithmeticReader
 from policies.frameworks.shell.script import Literal, Part, Reference
 
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
@@ -25,7 +25,7 @@ class QuoteReader(ArithmeticReader):
     def _in_double_quotes(self, odd: re.Pattern[str] | None = None) -> list[Part]:
         self._at += 1
         self._count(_TOKENS_OF_QUOTES)
-        parts = self._quoted(_IN_QUOTES, '"', '$`"\\\n', odd)
+        parts = self._quoted(_IN_QUOTES, '"', '$`"\\', odd)
         self._at += 1
         return parts or [Literal("")]
 
@@ -41,6 +41,8 @@ class QuoteReader(ArithmeticReader):
                 self._at = match.end()
             elif sign == end:
                 return parts
+            elif text.startswith(JOINED, self._at):
+                self._at += len(JOINED)
             elif sign == "\\":
                 if odd is not None and odd.match(text, self._at):
                     raise UnreadableError
@@ -55,8 +57,6 @@ class QuoteReader(ArithmeticReader):
         """Read a backslash and the sign behind it, before which it is dropped if that is one of *escaped*."""
         following = self._text[self._at + 1 : self._at + 2]
         self._at += 2
-        if following == "\n":
-            return ""
         return following if following and following in escaped else f"\\{following}"
 
     def _up_to_brace(self, *, is_quoted: bool, is_pattern: bool) -> tuple[Part, ...]:
@@ -71,8 +71,10 @@ class QuoteReader(ArithmeticReader):
             elif sign == "}":
                 self._at += 1
                 return tuple(parts)
+            elif text.startswith(JOINED, self._at):
+                self._at += len(JOINED)
             elif sign == "\\":
-                escaped = self._escaped('$`"\\}\n')
+                escaped = self._escaped('$`"\\}')
                 parts.append(Literal(escaped if is_quoted and not is_pattern else escaped[-1:], is_quoted))
             elif sign == '"':
                 parts += self._in_quotes_again(is_quoted=is_quoted, is_pattern=is_pattern)
@@ -104,6 +106,8 @@ class QuoteReader(ArithmeticReader):
         if not is_quoted:
             return self._in_double_quotes(_ODD_IN_BRACES)
         text, begin = self._text, self._at
+        if text.endswith(JOINED, 0, begin):
+            raise UnreadableError
         parts = self._in_double_quotes(_ODD_IN_QUOTED_BRACES)
         if text[begin - 1] not in _APART or text[self._at - 2] == "$" or text[self._at : self._at + 1] not in _ENDS:
             raise UnreadableError
@@ -111,6 +115,8 @@ class QuoteReader(ArithmeticReader):
 
     def _at_home(self, text: str) -> list[Part]:
         """Read HOME at the beginning of a word that is not quoted."""
+        if not text:
+            return []
         if text[:2] in ("~+", "~-"):
             return [Literal(ANYTHING, is_quoted=False)]
         if text[:1] != "~" or text[1:2] not in ("", "/", ":"):

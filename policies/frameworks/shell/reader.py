@@ -10,6 +10,7 @@ from typing import Final
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.expansion import ANYTHING
+from policies.frameworks.shell.arithmetic import JOINED
 from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.pipes import Pipes
 from policies.frameworks.shell.reading import Counts
@@ -24,9 +25,7 @@ _SKIPPED = re.compile(rf"{BLANK.pattern}|#[^\n]*")
 _SKIPPING: Final = " \t\\#"  # with which that begins
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 _ENDING: Final = "\n;&|"  # with which an operator begins
-# Dash joins names and operators at such an end of a line, and bash does not.
 _ANYTHING = Literal(ANYTHING)
-_JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTING: Final = "<>&0123456789"
 _SIGNS: Final = frozenset(f"{_SKIPPING}{_REDIRECTING}{_ENDING}()")  # with which begins what is no word, or may be none
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
@@ -65,9 +64,10 @@ class Reader(RedirectionReader):
             UnreadableError: If it cannot be read.
         """
         text = self._text
-        if "BASH_ALIASES" in text or "BASH_CMDS" in text:
+        joined = text.replace(JOINED, "")
+        if "BASH_ALIASES" in joined or "BASH_CMDS" in joined:
             raise UnreadableError  # their elements are what commands are
-        if len(text) > _LONGEST_TEXT or "\r" in text or ("\\\n" in text and _JOINED.search(text)):
+        if len(text) > _LONGEST_TEXT or "\r" in text:
             raise UnreadableError
         self._count_characters()
         self._list()
@@ -146,7 +146,7 @@ class Reader(RedirectionReader):
             elif operator in (";;", ";&", ";;&"):
                 self._patterns()
         elif sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
-            self._at = match.end()
+            self._skip(match)
         elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
             self._redirect(match)
         elif sign in "()" and not self._defined:

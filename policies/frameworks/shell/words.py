@@ -8,14 +8,18 @@ from policies.frameworks.expansion import ANYTHING
 from policies.frameworks.shell.expansions import DOLLAR, ExpansionReader
 from policies.frameworks.shell.script import Literal, Part, Script, Word
 
-BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()]|[<>](?!\())")
-BLANK = re.compile(r"[ \t]+|\\\n")
-_BLANK_LINES = re.compile(r"[ \t\n]+|\\\n|#[^\n]*")
+BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=(?:\\\n)*+(?:$|[ \t\n;&|()]|[<>](?!\()))")
+BLANK = re.compile(r"[ \t]+|(?:\\\n)+")
+_BLANK_LINES = re.compile(rf"[ \t\n]+|{BLANK.pattern}|#[^\n]*")
+# What stands before and behind such ends of lines, and is one word or operator if they are left out.
+_ONE_TOKEN = re.compile(r"[^\s;&|()<>][^\s;&|)]|[;&|<>][;&|<>]|[<>(]\(")
+_ONE_NAME = re.compile(r"[\w{}!+\[\]]+(?:\\\n)+[^\\]")  # a name, a number or a reserved word that goes on behind one
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _SUBSTITUTION: Final = ("<(", ">(")  # of a process
 _TOKENS_OF_WORD: Final = 2  # it, and where it ends
 _BEHIND_WORD: Final = " \t\r\n;&|()<>"
-_PLAIN = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`]+")
+_PLAIN = re.compile(rf"(?:[^{_BEHIND_WORD}\\'\"$`]++|\\\n)+")
+_APART: Final = ("(", "<", ">")  # that what is a word by itself may be one token with
 _WHOLE = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`{{~][^{_BEHIND_WORD}\\'\"$`{{]*+(?=[ \t\n;&|)]|\Z)")  # as most words are
 _ANYTHING = Literal(ANYTHING, is_quoted=False)
 
@@ -59,14 +63,13 @@ class WordReader(ExpansionReader):
             if sign in "$`":
                 parts += self._expansion()
             elif match := _PLAIN.match(text, self._at):
-                plain = match[0]
-                parts += [Literal(plain, is_quoted=False)] if parts else self._at_home(plain)
+                plain = self._joined(match, is_first=not parts)
+                parts += [Literal(plain, is_quoted=False)] if parts and plain else self._at_home(plain)
                 opens |= "{" in plain and plain != "{}"
                 separates |= "," in plain or ".." in plain
                 self._at = match.end()
             elif sign == "\\":
-                escaped = text[self._at + 1 : self._at + 2]
-                parts += [] if escaped == "\n" else [Literal(escaped or "\\")]
+                parts.append(Literal(text[self._at + 1 : self._at + 2] or "\\"))
                 self._at += 2
             elif sign == "'":
                 end = text.find("'", self._at + 1)
@@ -81,6 +84,19 @@ class WordReader(ExpansionReader):
         if DOLLAR in parts and not all(isinstance(one, Literal) for one in parts):  # bash splits no value beside it
             raise UnreadableError
         return [*parts, _ANYTHING] if opens and separates else parts  # braces: a word for each part of what is in them
+
+    def _joined(self, plain: re.Match[str], *, is_first: bool) -> str:
+        """
+        Leave out of a part of a word the ends of lines behind backslashes, as all shells do.
+
+        Raises:
+            UnreadableError: If it may be no part of a word then: a name that is set, a reserved word, a descriptor.
+        """
+        if "\\" not in plain[0]:
+            return plain[0]
+        if (is_first and _ONE_NAME.match(plain[0])) or self._text.startswith(_APART, plain.end()):
+            raise UnreadableError
+        return plain[0].replace("\\\n", "")
 
     def _file_of_process(self) -> list[Part]:
         """Read the commands whose output or input a word is, if it begins with them."""
@@ -100,8 +116,19 @@ class WordReader(ExpansionReader):
         while match := blank.match(self._text, self._at):
             if lines and "\n" in match[0] and self._waits():
                 raise UnreadableError  # a here-document begins there
-            self._at = match.end()
+            self._skip(match)
             self._count()
+
+    def _skip(self, blank: re.Match[str]) -> None:
+        """
+        Go behind blanks, or ends of lines behind backslashes, which all shells leave out.
+
+        Raises:
+            UnreadableError: If that makes one token of two: a semicolon before such an end, and one behind it.
+        """
+        text, begin, self._at = self._text, blank.start(), blank.end()
+        if text[begin] == "\\" and _ONE_TOKEN.match(text[begin - 1 : begin] + text[self._at : self._at + 1]):
+            raise UnreadableError
 
     def _takes(self, reserved: str) -> bool:
         self._blank(lines=True)
