@@ -18,12 +18,13 @@ from policies.frameworks.shell.split_string import split_by_env, ways_of_word
 from policies.frameworks.shell.tools import is_python
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import (
-    commands_taking,
+    commands_in,
     is_harmless,
     is_taking_program,
     may_take,
     names_taking,
     starts_shell,
+    taken_in,
 )
 
 _STEPS_OF_TAKING: Final = 30  # variables from a program
@@ -121,9 +122,13 @@ class ShellTaking(ShellCalls):
             self._takes(taking)
 
     def _look_at_unread(self, plain: str) -> None:
-        """Take note of what a text that is not read takes from programs, and of the settings that it replaces."""
-        for taking in commands_taking(plain, self._of_container.work):
-            self._takes(taking)
+        """Take note of what a text that is not read takes from programs or gives them, and which settings it replaces."""
+        for words in commands_in(plain, self._of_container.work):
+            taking, gives = taken_in(words)
+            if taking:
+                self._takes(taking)
+            if gives:
+                self._find("")
         named = self._index.variables_in(plain)
         self._of_container.check_settings(sum(map(len, named.values())))  # each would be looked at to the value's end
         for name, value in set_in_unread(plain, named, self._index.lists):

@@ -1,4 +1,4 @@
-"""Which variables of the container a program is started without: `unset NAME`, `env -i`, `sudo`."""
+"""Which variables of the container a program is started without, `unset NAME`, `env -i`, `sudo`, or with more words."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import UNREAD
-from policies.frameworks.shell.options import KEEPING, LOGIN, RESETTING
+from policies.frameworks.shell.options import KEEPING, LOGIN, RESETTING, takes_words
 from policies.frameworks.shell.tools import runs_another, tool
 
 # Programs before a program, as far as they take variables away, and their options that do.
@@ -40,7 +40,9 @@ _WITH_SHELL: Final = {  # where they name no program
     "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--lo[gin]*|--sh[el]*"),
 }
 KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
-_COMMAND = re.compile(r"[^;&|\n]+")
+_COMMAND = re.compile(r"(?:[^;&|\n]|(?<=>)\|)+")
+_REDIRECTION = re.compile(r"[0-9]*[<>]+\|?[ \t]*[^\s<>]*|\A\s*[0-9]+(?=\s)")  # and what is left of 2>&1
+_QUOTING: Final = ("\\\n", "\\", "'", '"')
 _STEPS_OF_COMMAND: Final = 10
 _STEPS_OF_WORD: Final = 2
 _SERVICES: Final = frozenset(
@@ -55,10 +57,10 @@ _SERVING: Final = {  # by their first words alone, since others start a program:
     "npm": ("cache", "ci", "config", "i", "install"),
     "snap": ("install", "refresh", "remove"),
 }
-_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv")
+_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv", "xargs")
 # Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
-_IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?=[\s'\"\\])", re.ASCII) for one in _NAMES}
-_IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/]{one})(?!\S)") for one in _NAMES}
+_IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?!\S)", re.ASCII) for one in _NAMES}
+_IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/;&|<>]{one})(?![^\s;&|<>])") for one in _NAMES}
 # Those in which another one stands are looked for where that is: `su` in `sudo`, `set` in `unset`.
 _SHORTEST: Final = {
     short: [one for one in _NAMES if short in one]
@@ -73,8 +75,15 @@ def may_take(words: Sequence[str]) -> bool:
 
 
 def names_taking(text: str) -> bool:
-    """Whether a word of *text* for a shell takes variables from programs."""
-    return _has_one_of(_IN_TEXTS, text)
+    """Whether a word of *text* for a shell takes variables from programs, or gives them words."""
+    return _has_one_of(_IN_TEXTS, without_quotes(text))
+
+
+def without_quotes(text: str) -> str:
+    r"""Leave out what may stand in the name of a program and is no part of it: `s\udo`, `x''args`."""
+    for one in _QUOTING:
+        text = text.replace(one, "")
+    return text
 
 
 def _may_take_in(plain: str) -> bool:
@@ -107,23 +116,30 @@ def starts_shell(words: Sequence[str]) -> bool:
     return any(_WITH_SHELL[one].fullmatch(word) for one in starters[-1:] for word in ("", *words))
 
 
-def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[str, ...]]:
-    """Yield the commands in the plain words of a text that is not read which take variables from what they start."""
+def commands_in(text: str, work: Callable[[int], None]) -> Iterator[list[str]]:
+    """Yield the commands in the plain words of a text that is not read which may take variables from what they start."""
     if not _may_take_in(text):
         return
     commands = _COMMAND.findall(text)
     work(len(commands))
     for command in filter(_may_take_in, commands):
-        words = list(dropwhile(_is_in_front, command.split()))
+        words = list(dropwhile(_is_in_front, _REDIRECTION.sub(" ", command).split()))
         work(_STEPS_OF_COMMAND + _STEPS_OF_WORD * len(words))
-        at, takes_text = unwrapped(words)
-        is_started = at < len(words) and not takes_text
-        if words[:1] == ["set"] and any(map(_ERASING.fullmatch, words)):
-            yield ("set -e", *words[1:])
-        elif words and words[0] in _UNSETTING:
-            yield tuple(words)
-        elif may_take(words[:at]) and not (is_started and is_harmless(words[at:])):
-            yield tuple(words[:at] if is_started else words)
+        yield words
+
+
+def taken_in(words: Sequence[str]) -> tuple[Sequence[str], bool]:
+    """Return those of a command's *words* that take variables from a framework, and whether it may get more words."""
+    at, takes_text = unwrapped(words)
+    is_started = at < len(words) and not takes_text
+    if words[:1] == ["set"] and any(map(_ERASING.fullmatch, words)):
+        return ["set -e", *words[1:]], False
+    if words and words[0] in _UNSETTING:
+        return words, False
+    if is_started and is_harmless(words[at:]):
+        return [], False
+    taking = words[:at] if is_started else words
+    return taking if may_take(words[:at]) else [], is_started and takes_words(words[:at])
 
 
 def _is_in_front(word: str) -> bool:

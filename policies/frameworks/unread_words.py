@@ -27,7 +27,7 @@ from policies.frameworks.shell.script import (
     Script,
 )
 from policies.frameworks.shell_assignments import ShellAssignments
-from policies.frameworks.taken_variables import names_taking
+from policies.frameworks.taken_variables import names_taking, without_quotes
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _ROUNDS_OF_GROWTH: Final = 3  # after which a value that has one from before in it is taken for one that grows
@@ -36,7 +36,8 @@ _MOST_ROUNDS: Final = 24
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 7  # beside those of its call
 _STEPS_BESIDE: Final = 3  # for each thing that is no word of it
-_LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
+_SIGNS: Final = (UNREAD, *"$`#{(~")  # of texts and words that are looked at
+_NAMES: Final = ("alias", "fish", "csh", "zsh", "mapfile", "readarray")
 
 
 class UnreadWords(ShellAssignments):
@@ -45,8 +46,9 @@ class UnreadWords(ShellAssignments):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        is_looked_at = any(sign in together for sign in _LOOKED_AT) or self._index.names_variable(together)
-        is_looked_at = is_looked_at or names_taking(together)
+        is_looked_at = any(sign in together for sign in _SIGNS) or self._index.names_variable(together)
+        unquoted = without_quotes(together)
+        is_looked_at = is_looked_at or any(one in unquoted for one in _NAMES) or names_taking(unquoted)
         if not is_looked_at and not (self._index.in_text.search(together) and any(" " in one for one in words)):
             return
         if not is_command:

@@ -162,7 +162,7 @@ class ExpansionReader(QuoteReader):
         Take note of what an index or an offset sets, by its parts and as it is *written*.
 
         Raises:
-            UnreadableError: If the name or the operator before it may go on in it: `${A\\`, in the next line `B}`.
+            UnreadableError: If the name or the operator before it may go on in it, at the end of a line.
         """
         if JOINED in written:
             raise UnreadableError
