@@ -17,6 +17,7 @@ _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for cert
 _MOST_JOINED: Final = 512  # words of one text
 _MOST_TEXTS: Final = 16  # that the words of one command make together
 _MOST_GROUPS: Final = 4  # that are told apart
+_MOST_LINES: Final = 16  # that a tool may get
 _MOST_EMPTY: Final = 8  # words behind each other of which each may be nothing
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
@@ -64,7 +65,8 @@ class CommandWords:
     def runs_another(self) -> bool:
         """Whether a tool with these words may start the program that they name."""
         if self._runs_another is None:
-            self._runs_another = runs_another([*self.line, *self.uncertain()])
+            ways = self.groups(_MOST_LINES)
+            self._runs_another = any(map(runs_another, filter(None, ways))) if ways else self._may_run_another()
         return self._runs_another
 
     @property
@@ -100,8 +102,16 @@ class CommandWords:
         """List the words of which one stands at a place."""
         return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
 
-    def groups(self) -> list[list[str]]:
-        """List the words in each way; none where the ways are many."""
+    def _may_run_another(self) -> bool:
+        """Whether one of many ways may start it: with an option, which counts anywhere, or with a word in front."""
+        program, *certain = self.line
+        uncertain = self.uncertain()
+        lines = ([program, one, *certain] for one in uncertain)
+        is_any = any(one.startswith("-") for one in uncertain) or any(map(runs_another, lines))
+        return is_any or runs_another([program, *certain, *uncertain])
+
+    def groups(self, most: int = _MOST_GROUPS) -> list[list[str]]:
+        """List the words in each way; none where the ways are more than *most*."""
         groups: list[list[str]] = [[]]
         for ways in self.places:
             if len(ways) == 1:
@@ -109,7 +119,7 @@ class CommandWords:
                     group.extend(ways[0])
                 continue
             groups = [[*group, *way] for group in groups for way in ways]
-            if len(groups) > _MOST_GROUPS:
+            if len(groups) > most:
                 return []
         return groups
 

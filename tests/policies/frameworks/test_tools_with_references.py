@@ -19,6 +19,8 @@ HARMLESS = [
     "uv pip install -r $S",
     "tailscale up --authkey $S",
     "mount-s3 $H /x && gcsfuse $S /y",
+    'for E in s q; do sed "1$E/a/b/" "$S"; done',
+    'for F in one two three four five; do for G in a b c d; do sed -i "s/$F/$S/" $G.yaml; done; done',
 ]
 OF_OTHERS = [
     'psql -c "$S"',
@@ -39,6 +41,11 @@ OF_OTHERS = [
     'pip() { vllm serve m "$@"; }; python3 -m pip x; pip $S',
     "pg_isready() { vllm serve m $S; }; pg_isready",
     "pg_isready && vllm serve m $S",
+    '{ E=e; echo a | sed "s/a/vllm serve m $S/$E"; }',
+    'for E in e d; do sed "1$E vllm serve m $S" x; done',
+    'if x; then E="-n -e"; fi; sed $E "1e vllm serve m $S" x',
+    'for E in a b c d f; do for F in -e a b c; do sed $E $F "1e vllm serve m $S"; done; done',
+    'for E in a b c d e; do for F in 1 2 3 4; do sed "$F$E vllm serve m $S" x$E$F; done; done',
 ]
 
 
