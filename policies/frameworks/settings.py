@@ -16,7 +16,7 @@ LONGEST_VALUE = 64  # characters in a text
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # Programs that take words from a file or their input, or variables from a program: no inert words.
-TAKING: Final = ("xargs", "doas", "env", "runuser", "setpriv", "su", "sudo")
+TAKING: Final = ("parallel", "xargs", "doas", "env", "runuser", "setpriv", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
 _UNREAD = re.compile(rf"\A(?:(?>{UNREAD}[{KINDS}] ?))++")  # what a word begins with
 # What the kubelet or a shell would make something else of, or what ends a word in a text.

@@ -122,7 +122,7 @@ class ShellTaking(ShellCalls):
             self._takes(taking)
 
     def _look_at_unread(self, plain: str) -> None:
-        """Take note of what a text that is not read takes from programs, or gives them, and the settings it replaces."""
+        """Take note of what a text that is not read takes from programs or gives them, and what it replaces."""
         for words in commands_in(plain, self._of_container.work):
             taking, gives = taken_in(words)
             if taking:

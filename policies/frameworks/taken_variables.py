@@ -57,7 +57,7 @@ _SERVING: Final = {  # by their first words alone, since others start a program:
     "npm": ("cache", "ci", "config", "i", "install"),
     "snap": ("install", "refresh", "remove"),
 }
-_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv", "xargs")
+_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv", "xargs", "parallel")
 # Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
 _IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?!\S)", re.ASCII) for one in _NAMES}
 _IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/;&|<>]{one})(?![^\s;&|<>])") for one in _NAMES}
@@ -117,7 +117,7 @@ def starts_shell(words: Sequence[str]) -> bool:
 
 
 def commands_in(text: str, work: Callable[[int], None]) -> Iterator[list[str]]:
-    """Yield the commands in the plain words of a text that is not read which may take variables from what they start."""
+    """Yield the commands of a text that is not read, by its plain words, which may take variables from programs."""
     if not _may_take_in(text):
         return
     commands = _COMMAND.findall(text)

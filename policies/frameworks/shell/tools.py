@@ -48,9 +48,11 @@ _RUNNING: Final = {
     "apt": ("-o", "--option"),
     "apt-get": ("-o", "--option"),
     "conda": ("run",),
+    "install": ("--strip-",),
     "jobs": ("-x",),
     "mamba": ("run",),
     "mapfile": ("-C",),
+    "mc": ("-exec", "--exec"),
     "micromamba": ("run",),
     "nc": ("-c", "-e", "--e", "--lua", "--sh"),
     "netcat": ("-c", "-e", "--e", "--lua", "--sh"),
@@ -61,28 +63,38 @@ _RUNNING: Final = {
     "split": ("--f",),
     "ssh-keygen": ("-D", "-w"),
     "tailscale": ("ssh",),
+    "wandb": ("docker", "launch"),
     "wget": ("--use-a", "-e", "--exe"),
+    "yq": ("--security-enable-system",),
     "zip": ("-T", "--unz"),
 }
 _OF_RCLONE: Final = "auth-proxy|metadata-mapper|password-command|sftp-ssh|webdav-bearer-token-command"
 _SET_IN_RCLONE: Final = "bearer_token_command|metadata_mapper|password_command|ssh"
 _RUNS_IN_RCLONE = re.compile(rf"--(?:{_OF_RCLONE})|(?s:.*,)?(?:global\.)?(?:{_SET_IN_RCLONE})(?:=|(\Z))")
 _SUBCOMMAND_OF_RCLONE = re.compile(r"(?!config\Z)[a-z]+")  # in which a setting has its value in the same word
-# The same options behind others that take no value, as in `mapfile -tC`, and words of another form.
+# The same options behind others, but those that take a value, as in `mapfile -tC`, and words of another form.
 _RUNNING_IN_CLUSTER: Final = {
     name: re.compile(pattern)
     for names, pattern in (
         ("hash", r"-(?![dlrt]+\Z)|[^=]*="),  # bash sets by -p, zsh and ksh by NAME=path
         ("ip", r"e(?:x(?:ec?)?)?\Z"),
+        ("aws", r"(?s:.*)credential_process"),
+        ("az gcloud", r"s(?:cp|sh)\Z"),
+        ("hf", r"ext(?:ensions)?\Z"),
         ("mapfile readarray", "-t+C"),
-        ("nc netcat", "-[46dhklnrtuvz]+[ce]"),
-        ("apt apt-get", "-[a-z]+o"),
-        ("wget", "-[bcdFhHkKLmnNpqrSvVxE]+e"),
-        ("scp sftp", "-[346ABCpqrRTv]+[SDo]"),
-        ("zip", "-[a-su-z0-9]+T"),
+        ("nc netcat", "-[^-gGiImMoOpPqsTVwWxX]+[ce]"),
+        ("apt apt-get", "-[^-catP]+o"),
+        ("wget", "-[^-aABDiIlOPQRtTUwX]+e"),
+        ("scp", "-[^-cFiJlPX]+[SDo]"),
+        ("sftp", "-[^-bBcFiJlPRsX]+[SDo]"),
+        ("zip", "-[^-binOPstx]+T"),
     )
     for name in names.split()
 }
+_SUBCOMMAND_OF_GH = re.compile(
+    "|api|attestation|auth|cache|gist|issue|label|org|pr|project|release|repo|ruleset|run|search|secret|status|variable"
+    "|version|workflow"
+)
 _RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@").search
 _SCRIPT_OF_SED = re.compile(r"-[nrEszu]*e|--expression=?")
 _OPTION_OF_SED = re.compile(
@@ -118,11 +130,19 @@ def _runs_in_rclone(operands: Sequence[str]) -> bool:
     return any(one[1] is None or not is_joined for one in found)
 
 
+def _runs_in_gh(operands: Sequence[str]) -> bool:
+    """Whether gh may start an extension, a setting's command, or git with the options behind --."""
+    subcommand = next((one for one in operands if not one.startswith("-")), "")
+    return "--" in operands or not _SUBCOMMAND_OF_GH.fullmatch(subcommand)
+
+
 _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "awk": _runs_in_awk,
     "gawk": _runs_in_awk,
     "mawk": _runs_in_awk,
+    "gh": _runs_in_gh,
     "git": runs_in_git,
+    "git-lfs": lambda operands: runs_in_git(["lfs", *operands]),
     "rclone": _runs_in_rclone,
     "sed": _runs_in_sed,
 }

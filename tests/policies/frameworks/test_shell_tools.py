@@ -56,7 +56,11 @@ def test_hash_that_makes_a_program_another_is_seen(words: str) -> None:
         "rclone config create x webdav bearer_token_command cmd", "rclone -v config create x sftp ssh cmd",
         "zip --unzip-c cmd x", "wget --use-ask=cmd x",
         "wget --exec use_askpass=cmd x", "nc --sh-ex cmd -l 9", "nc --exe cmd -l 9", "sort --compr cmd x",
-        "ip netns exe x cmd",
+        "ip netns exe x cmd", "mc find /m -exec cmd", "wandb launch --entry-point cmd", "gh extension exec cmd",
+        "yq --security-enable-system-operator cmd", "gh --help=false cmd", "gh repo clone a/b -- -c core.fsmonitor=cmd",
+        "gcloud compute ssh x --ssh-flag=-oProxyCommand=cmd", "aws configure set profile.a.credential_process cmd",
+        "git-lfs clone -u cmd x", "install -s --strip-pro=cmd a b", "apt-get install -Vyo DPkg::Pre-Invoke::=cmd",
+        "sftp -NS cmd h", "sftp -aS cmd h", "scp -4OS cmd a b", "wget -q4e use_askpass=cmd x", "nc -Ue cmd s",
     ],
 )  # fmt: skip
 def test_an_option_that_runs_a_command_is_seen_abbreviated_as_well(words: str) -> None:
@@ -69,6 +73,8 @@ def test_an_option_that_runs_a_command_is_seen_abbreviated_as_well(words: str) -
         "rclone copy r:/.ssh /x --transfers 8", "rclone sync :s3,provider=AWS,env_auth=true:b /x",
         "rclone copy r:x ssh",
         "wget --user x --user-agent y u",
+        "mc cp --exclude x a b", "wandb login x", "gh release download v1", "gh --version", "git-lfs pull", "aws s3 cp a b",
+        "gcloud storage cp gs://a local", "apt-get install -yq x", "sftp -P22 h", "wget -Omodel.bin x", "nc -uzvw1 h 80",
         "zip -r --exclude y x", "nc -z -w 1 h 80", "sort --key=1 --check x", "ip addr show eth0",
     ],
 )  # fmt: skip

@@ -19,6 +19,7 @@ HARMLESS = [
     "uv pip install -r $S",
     "tailscale up --authkey $S",
     "mount-s3 $H /x && gcsfuse $S /y",
+    "ls *.gz | parallel -j4 gunzip; cat $S | parallel 'wget -qO- {} | gzip >{#}'",
     'for E in s q; do sed "1$E/a/b/" "$S"; done',
     'for F in one two three four five; do for G in a b c d; do sed -i "s/$F/$S/" $G.yaml; done; done',
 ]
@@ -41,6 +42,10 @@ OF_OTHERS = [
     'pip() { vllm serve m "$@"; }; python3 -m pip x; pip $S',
     "pg_isready() { vllm serve m $S; }; pg_isready",
     "pg_isready && vllm serve m $S",
+    "cat /x | parallel vllm serve m",
+    "parallel vllm serve m :::: /x",
+    "cat /x | parallel curl {} ';' vllm serve m {}",
+    "parallel sleep 1 ';' vllm serve m --gpu-memory-utilization=0.95",
     '{ E=e; echo a | sed "s/a/vllm serve m $S/$E"; }',
     'for E in e d; do sed "1$E vllm serve m $S" x; done',
     'if x; then E="-n -e"; fi; sed $E "1e vllm serve m $S" x',
