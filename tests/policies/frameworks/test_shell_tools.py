@@ -73,8 +73,10 @@ def test_an_option_that_runs_a_command_is_seen_abbreviated_as_well(words: str) -
         "rclone copy r:/.ssh /x --transfers 8", "rclone sync :s3,provider=AWS,env_auth=true:b /x",
         "rclone copy r:x ssh",
         "wget --user x --user-agent y u",
-        "mc cp --exclude x a b", "wandb login x", "gh release download v1", "gh --version", "git-lfs pull", "aws s3 cp a b",
-        "gcloud storage cp gs://a local", "apt-get install -yq x", "sftp -P22 h", "wget -Omodel.bin x", "nc -uzvw1 h 80",
+        "mc cp --exclude x a b", "wandb login x", "gh release download v1", "gh --version", "git-lfs pull",
+        "aws s3 cp a b",
+        "gcloud storage cp gs://a local", "apt-get install -yq x", "sftp -P22 h", "wget -Omodel.bin x",
+        "nc -uzvw1 h 80",
         "zip -r --exclude y x", "nc -z -w 1 h 80", "sort --key=1 --check x", "ip addr show eth0",
     ],
 )  # fmt: skip
