@@ -40,7 +40,7 @@ _WITH_SHELL: Final = {  # where they name no program
     "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--lo[gin]*|--sh[el]*"),
 }
 KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
-_COMMAND = re.compile(r"(?:[^;&|\n]|(?<=>)\|)+")
+_COMMAND = re.compile(r"(?:[^;&|\n]++|(?<=>)\|)++")
 _REDIRECTION = re.compile(r"[0-9]*[<>]+\|?[ \t]*[^\s<>]*|\A\s*[0-9]+(?=\s)")  # and what is left of 2>&1
 _QUOTING: Final = ("\\\n", "\\", "'", '"')
 _STEPS_OF_COMMAND: Final = 10

@@ -1,6 +1,6 @@
 """The words that a command may get: at each place one word, or any of several."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import dropwhile, islice, pairwise
 from typing import Final
 
@@ -11,13 +11,13 @@ from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.options import MAY_TAKE_TEXT
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.tools import runs_another
+from policies.frameworks.shell.tools import BY_PLACE, runs_another
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
 _MOST_JOINED: Final = 512  # words of one text
 _MOST_TEXTS: Final = 16  # that the words of one command make together
 _MOST_GROUPS: Final = 4  # that are told apart
-_MOST_LINES: Final = 16  # that a tool may get
+_MOST_IN_LINES: Final = 256  # words that a tool may get, in all ways
 _MOST_EMPTY: Final = 8  # words behind each other of which each may be nothing
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
@@ -65,8 +65,7 @@ class CommandWords:
     def runs_another(self) -> bool:
         """Whether a tool with these words may start the program that they name."""
         if self._runs_another is None:
-            ways = self.groups(_MOST_LINES)
-            self._runs_another = any(map(runs_another, filter(None, ways))) if ways else self._may_run_another()
+            self._runs_another = any(map(runs_another, self._lines()))
         return self._runs_another
 
     @property
@@ -102,13 +101,19 @@ class CommandWords:
         """List the words of which one stands at a place."""
         return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
 
-    def _may_run_another(self) -> bool:
-        """Whether one of many ways may start it: with an option, which counts anywhere, or with a word in front."""
-        program, *certain = self.line
+    def _lines(self) -> Iterator[Sequence[str]]:
+        """Yield what a tool may get: each way where the place of a word matters, else all words together."""
         uncertain = self.uncertain()
-        lines = ([program, one, *certain] for one in uncertain)
-        is_any = any(one.startswith("-") for one in uncertain) or any(map(runs_another, lines))
-        return is_any or runs_another([program, *certain, *uncertain])
+        is_by_place = uncertain and self.line[0].rpartition("/")[2] in BY_PLACE
+        ways = self.groups(_MOST_IN_LINES // len(self.every())) if is_by_place else []
+        yield from ways
+        if ways:
+            return
+        yield [*self.line, *uncertain]
+        if is_by_place:
+            yield from ([self.line[0], one] for one in uncertain)
+            has_option = any(one.startswith("-") for one in uncertain)
+            yield from ([self.line[0], one] for one in self.line[1:] if has_option)  # which may stand behind that
 
     def groups(self, most: int = _MOST_GROUPS) -> list[list[str]]:
         """List the words in each way; none where the ways are more than *most*."""

@@ -146,6 +146,7 @@ _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "rclone": _runs_in_rclone,
     "sed": _runs_in_sed,
 }
+BY_PLACE: Final = frozenset({"gh", "git", "git-lfs", "rclone", "sed"})  # of a word says what it is
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})
 _PYTHON = re.compile(r"python[0-9.]*")
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
@@ -170,7 +171,7 @@ def is_in_usual_place(program: str) -> bool:
 
 def runs_another(words: Sequence[str]) -> bool:
     """Whether a tool starts the program that its own words name."""
-    name = words[0].rpartition("/")[2]
+    name = words[0].rpartition("/")[2] if words else ""
     if runs := _RUNS_IN_SCRIPTS.get(name):
         return runs(words[1:])
     begins, cluster = _RUNNING.get(name, ()), _RUNNING_IN_CLUSTER.get(name)
