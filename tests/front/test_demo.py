@@ -15,9 +15,6 @@ from tests.in_terminal import in_terminal
 ROOT = Path(__file__).parent.parent.parent
 
 
-pytestmark = pytest.mark.xdist_group("demo")
-
-
 @pytest.fixture(scope="module")
 def shown() -> str:
     with tempfile.TemporaryDirectory(prefix="gs-") as directory:

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import shutil
 import tempfile
@@ -14,6 +15,14 @@ from plugin.gpus.nvml import load_nvml
 from tests.gpu.node import Node, running
 
 _NEEDED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "unshare", "nsenter", "setpriv")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> Iterator[None]:
+    """Keep all other processes that run these tests from the GPU meanwhile: its modes and daemons are the machine's."""
+    with Path(tempfile.gettempdir(), "gpu-share-tests-of-a-gpu.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

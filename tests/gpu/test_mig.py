@@ -15,8 +15,6 @@ from policies.contract import MPS_PIPE_DIRECTORY
 from tests.gpu.conftest import _directory
 from tests.gpu.node import EVERYTHING_MIB, Node, running, runs, said, vgpus_of
 
-pytestmark = pytest.mark.xdist_group("gpu")
-
 DEVICE_UNAVAILABLE = 46
 EXCLUSIVE_PROCESS = 3
 CONTEXT_MIB = 1024

@@ -25,8 +25,6 @@ from policies.contract import MPS_PIPE_DIRECTORY
 from tests.gpu.node import EVERYTHING_MIB, KEEPS_MODE, Node, runs, said
 from tests.plugin.waiting import wait_until
 
-pytestmark = pytest.mark.xdist_group("gpu")
-
 DEVICE_UNAVAILABLE = 46
 TOO_MANY_CLIENTS = 808
 FILLS_THE_GPU = ("1056", "25")  # blocks and launches: 25 ms each in a tenth of an H100

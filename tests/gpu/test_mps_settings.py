@@ -14,8 +14,6 @@ from policies.contract import MPS_MEMORY_LIMIT, MPS_PIPE_DIRECTORY, MPS_THREAD_P
 from tests.gpu.node import EVERYTHING_MIB, running, runs, said
 from tests.plugin.waiting import wait_until
 
-pytestmark = pytest.mark.xdist_group("gpu")
-
 A_FIFTH_AT_MOST = 'share: {maximum: "0.2"}\n'
 
 

@@ -8,8 +8,6 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import Nvml, load_nvml
 
-pytestmark = pytest.mark.xdist_group("gpu")
-
 XID_EVENTS = 0x8
 RECOVERY_ACTION = 230
 UNSIGNED_INT = 1  # of a field's value

@@ -39,8 +39,6 @@ PROMETHEUS = shutil.which("prometheus")
 NAME = "gpu-share.dev/vgpu"
 GPU = simulated_gpus("2xH200")[0].uuid
 
-pytestmark = pytest.mark.xdist_group("dashboard")  # one Prometheus for all of them
-
 
 def panels() -> list[tuple[str, str]]:
     """List the queries of the dashboard with the titles of their panels, as for all nodes and namespaces."""
