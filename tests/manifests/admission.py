@@ -61,20 +61,35 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+class Given:
+    """Objects by name. To hand a large pod over takes longer than to compute with it: it is done once."""
+
+    def __init__(self, **named: Any) -> None:
+        self._named = named
+        self._contexts: dict[frozenset[str], cel.Context] = {}
+
+    def context(self, names: set[str]) -> cel.Context:
+        """Return a context of those of *names* that there are."""
+        known = frozenset(names & self._named.keys())
+        if known not in self._contexts:
+            self._contexts[known] = cel.Context({name: self._named[name] for name in known}, _FUNCTIONS)
+        return self._contexts[known]
+
+
 class Expression:
-    """One expression, which is given only what it names: all of a pod is long to hand over."""
+    """One expression, which is given only what it names."""
 
     def __init__(self, text: str) -> None:
         self._program = cel.compile(text)
         self._names = set(_NAME.findall(text))
         self._variables = set(_VARIABLE.findall(text))
 
-    def value(self, given: Object) -> Any:
-        """Compute it with what is *given* by name."""
-        context = _FUNCTIONS | {name: value for name, value in given.items() if name in self._names}
-        if "variables" in context:
-            held = context["variables"]
-            context["variables"] = {name: value for name, value in held.items() if name in self._variables}
+    def value(self, given: Given, variables: Object | None = None) -> Any:
+        """Compute it with what is *given* by name, and with the *variables* of its policy."""
+        context = given.context(self._names)
+        if self._variables:
+            held = variables or {}
+            context.add_variable("variables", {name: held[name] for name in self._variables & held.keys()})
         return self._program.execute(context)
 
 
@@ -96,7 +111,9 @@ class Expressions:
     ) -> bool:
         """Whether *pod*, or another object, meets the match conditions."""
         request = request or {"userInfo": {"groups": list(groups)}}
-        given = {"object": pod, "oldObject": old, "request": request}
+        return self._match(Given(object=pod, oldObject=old, request=request))
+
+    def _match(self, given: Given) -> bool:
         return all(_truth(condition.value(given)) for condition in self.conditions.values())
 
     def denials(
@@ -108,17 +125,17 @@ class Expressions:
         request: Object | None = None,
     ) -> list[str]:
         """Return the messages with which *pod* is denied; none if it is admitted, or does not match."""
-        if not self.matches(pod, old, request=request):
+        request = request or {"userInfo": {"groups": list(USER)}}
+        given = Given(object=pod, oldObject=old, namespaceObject=namespace, request=request)
+        if not self._match(given):
             return []
         variables: Object = {}
-        given: Object = {"object": pod, "oldObject": old, "variables": variables}
-        given |= {"namespaceObject": namespace, "request": request or {}}
         for name, expression in self.variables.items():
-            variables[name] = expression.value(given)
+            variables[name] = expression.value(given, variables)
         return [
-            str(text.value(given)) if isinstance(text, Expression) else text
+            str(text.value(given, variables)) if isinstance(text, Expression) else text
             for expression, text in self.validations
-            if not _truth(expression.value(given))
+            if not _truth(expression.value(given, variables))
         ]
 
 

@@ -15,7 +15,7 @@ from policies.other_devices import injects_devices, is_other_gpu
 from policies.pod import Capabilities, Container, SecurityContext, Slot, Variable
 from policies.privileges import check_privileges
 from tests.bypass.corpus_devices import ANNOTATIONS, HARMLESS_ANNOTATIONS, RESOURCES
-from tests.manifests.admission import BASE, policy, policy_spec, stored
+from tests.manifests.admission import BASE, Given, policy, policy_spec, stored
 from tests.manifests.granted_pods import one
 from tests.manifests.render import Object
 from tests.policies.pods import container, mutated, only_container, pod, policies
@@ -72,7 +72,7 @@ EVERY_KEY = KEYS | st.sampled_from([*ANNOTATIONS, *HARMLESS_ANNOTATIONS, *RESOUR
 def variable(name: str, of: str) -> Any:
     """What a variable of a policy says where it depends on nothing."""
     (expression,) = (one for found, one in policy(BASE, of).variables.items() if found == name)
-    return expression.value({})
+    return expression.value(Given())
 
 
 @pytest.mark.parametrize("of", ["gpu-share", "gpu-share-changes"])
