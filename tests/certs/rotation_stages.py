@@ -1,4 +1,4 @@
-"""Stages of an installation and of a rotation of its CA, each as a cluster in that stage."""
+"""Stages of an installation and of a rotation of its CA: what happens to a cluster in the stage before."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,7 +20,6 @@ def installed_and_settled(cluster: SimulatedCluster) -> None:
 
 def ca_due(cluster: SimulatedCluster) -> None:
     """A third of the CA's lifetime is left, and less of the serving certificate's."""
-    cluster.run()
     for _ in range(24):
         cluster.pass_time(timedelta(days=10))
         cluster.run()
@@ -28,22 +27,18 @@ def ca_due(cluster: SimulatedCluster) -> None:
 
 
 def new_ca_published(cluster: SimulatedCluster) -> None:
-    ca_due(cluster)
     cluster.run()
 
 
 def new_ca_settled(cluster: SimulatedCluster) -> None:
-    new_ca_published(cluster)
     cluster.pass_time(SETTLED)
 
 
 def new_ca_issues(cluster: SimulatedCluster) -> None:
-    new_ca_settled(cluster)
     cluster.run()
 
 
 def old_ca_unused(cluster: SimulatedCluster) -> None:
-    new_ca_issues(cluster)
     cluster.pass_time(SETTLED)
 
 
@@ -60,7 +55,8 @@ STAGES: list[Callable[[SimulatedCluster], None]] = [
 
 @lru_cache
 def _made(stage: Callable[[SimulatedCluster], None]) -> SimulatedCluster:
-    cluster = SimulatedCluster()
+    number = STAGES.index(stage)
+    cluster = cluster_at(STAGES[number - 1]) if number else SimulatedCluster()
     stage(cluster)
     return cluster
 
