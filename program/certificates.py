@@ -6,7 +6,9 @@ from contextlib import suppress
 from cryptography import x509
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
-_OF_OPENSSL = re.compile(rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^-]*-----END \1-----")  # what it serves
+_OF_OPENSSL = re.compile(  # what it serves
+    rb"^-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n[^-]*-----END \1-----", re.MULTILINE
+)
 
 
 def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:

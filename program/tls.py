@@ -24,6 +24,6 @@ def can_be_asked_for(name: str | None) -> bool:
     """Whether TLS can ask for a server of this *name*, or address; without one it asks for none."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=name)
-    except (ValueError, TypeError):  # a label that is empty or too long; half a character; a null
+    except (ValueError, TypeError, ssl.SSLError):  # a label or name that is empty or too long; half a character; a null
         return False
     return True

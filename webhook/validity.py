@@ -10,8 +10,10 @@ from binascii import a2b_base64
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-# By each of the names that OpenSSL takes.
-_PEM: Final = re.compile(rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----(.*?)-----END \1-----", re.DOTALL)
+# By each of the names that OpenSSL takes, in lines of their own, as it wants them.
+_PEM: Final = re.compile(
+    rb"^-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n([^-]*)-----END \1-----", re.MULTILINE
+)
 _SEQUENCE, _VERSION, _SHORT_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _LONG = 0x80  # of a length: so many bytes follow that hold it
 _FIRST_OF_1900S = "50"  # of the years with two digits

@@ -19,6 +19,7 @@ from tests.certs.simulated_api_server import SimulatedApiServer
         b"",
         b"[]",
         b"\xff",
+        b"{} in an unknown encoding",
         b'{"metadata": 1}',
         b'{"webhooks": [{"name": 1}]}',
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
@@ -35,7 +36,8 @@ def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes, sta
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            encoding = "charset=foo" if content.endswith(b"encoding") else "charset=utf-8"
+            self.send_header("Content-Type", f"application/json; {encoding}")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

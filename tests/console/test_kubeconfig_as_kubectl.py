@@ -96,6 +96,7 @@ def test_a_server_without_a_scheme_is_asked_by_http(served: Served) -> None:
         ({"server": "https://api..lan"}, "the server of a cluster must have the name of a host, or an address"),
         ({"tls-server-name": ".api.lan"}, "tls-server-name must be the name of a host"),
         ({"tls-server-name": f"{'a' * 64}.lan"}, "tls-server-name must be the name of a host"),
+        ({"tls-server-name": ".".join(["a" * 60] * 5)}, "tls-server-name must be the name of a host"),
         ({"tls-server-name": "a\0b"}, "tls-server-name must be the name of a host"),
     ],
 )

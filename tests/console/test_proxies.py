@@ -41,7 +41,9 @@ def test_a_proxy_is_shown_its_user(served: Served, monkeypatch: pytest.MonkeyPat
     assert known.headers[0]["Proxy-Authorization"] == f"Basic {b64encode(b'ann:p@ss').decode()}"
 
 
-@pytest.mark.parametrize("proxy", ["http://[", "://x", "ftp://x:1", "socks5://a..b:1"])
+@pytest.mark.parametrize(
+    "proxy", ["http://[", "://x", "ftp://x:1", "socks5://a..b:1", f"http://{'.'.join(['a' * 60] * 5)}:1"]
+)
 def test_an_invalid_proxy_is_one_sentence_without_its_password(
     served: Served, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:

@@ -62,6 +62,12 @@ def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
         named = pem.replace(b"BEGIN ", b"BEGIN " + name).replace(b"END ", b"END " + name)
         assert validity_of(named + other) == expected
         assert first_certificate(named + other) is None  # what others read is another one
+    begin = b"-----BEGIN CERTIFICATE-----"
+    for before in (b"# with " + begin + b" in it\n", b" " + other, begin + b"MII\n", (b" " + begin + b"\n") * 40_000):
+        assert validity_of(before + pem) == expected  # of what OpenSSL serves: its lines are their own
+        served = first_certificate(before + pem)
+        assert served is not None
+        assert served.serial_number == first.serial_number
 
 
 @pytest.mark.parametrize(
