@@ -58,13 +58,6 @@ _WRAPPERS: dict[str, _Taking] = {
         "nohup": "",
         "numactl": "-N -m -C -i -p --cpunodebind --membind --physcpubind --interleave --preferred",
         "nvidia_entrypoint.sh": "",
-        "parallel": "-a --arg-file --arg-sep --arg-file-sep --basefile --bf --block --block-size -C --colsep"
-        " --compress-program --delay -d --delimiter --env -E --filter --halt --halt-on-error --header -I"
-        " -J --profile -j -P --jobs --max-procs --joblog --jl -L -n --max-args -N --max-replace-args -s"
-        " --max-chars --load --memfree --memsuspend --nice --limit --process-slot-var --recend --recstart"
-        " --results --res --retries --return --rpl --semaphore-name --id --semaphore-timeout --seqreplace"
-        " -S --sshlogin --sshloginfile --slf --ssh --sshdelay --tagstring --tempdir --tmpdir --template"
-        " --tmpl --termseq --timeout --transferfile --tf --trc --trim --wd --workdir",
         "prlimit": "-p --pid",
         "runuser": "-u -g -G -s -w --user --group --supp-group --shell --whitelist-environment",
         "setpriv": "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --selinux-label",
@@ -123,15 +116,8 @@ class CommandLine:
         self.started = self._started()
 
     @property
-    def has_inputs(self) -> bool:
-        """Whether GNU parallel may put words that stand behind ::: into the others."""
-        return any(one.startswith(":::") for one in self.words)
-
-    @property
     def ends_options(self) -> bool:
-        """Whether the program's options end with --, or with words for GNU parallel: what is appended is none."""
-        if self.has_inputs:
-            return True
+        """Whether the program's options end with --, so that what is appended is none."""
         if "--" not in self.words:
             return False
         return self.words[0].startswith("-") or "--" in self.words[self._program_at :]

@@ -15,7 +15,6 @@ from policies.frameworks.expansion import A_NUMBER, A_VALUE, UNREAD
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.lists_in_texts import LONGEST_FIRST, ListsInText, begins_an_item, first_of_list
-from policies.frameworks.own_keywords import in_keywords
 from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_variables import assigned, packed
 from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
@@ -133,7 +132,7 @@ class Texts:
         return OwnValue("unread", option.setting.written.name, _ELSEWHERE, fix=_FIX)
 
     def assigned(self, text: str, *, is_run: bool = False) -> Iterator[OwnValue]:
-        """Yield what a text sets by variables, `NAME=value`, `setenv NAME value` or in JSON and YAML, or keywords."""
+        """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
         certain_to = _end_of_certain(text)
         self._lists = ListsInText(text)
         for name, places in self._index.variables_in(text).items():
@@ -144,7 +143,6 @@ class Texts:
                 behind = _Region(text, at + len(name), following)
                 for found in self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run):
                     yield _told(found, is_certain=at < certain_to)
-        yield from in_keywords(text, self._index, self._judge)
 
     def _assigned(self, name: str, behind: _Region, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
         """Judge what stands *behind* a variable's name; *is_set*: the word in front says that its value does."""

@@ -35,7 +35,6 @@ _NUMBER = re.compile(  # and nothing else, since another program's word may begi
 )
 _SPACE = re.compile(r"\s")
 _ENDS_IN_TEXT = re.compile(r"[\s;|&<>\x7f]")
-_INPUTS = (":::", "{")  # where GNU parallel puts the words behind :::
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
 
@@ -49,7 +48,6 @@ class Words:
         self._variables = variables
         self._judge = judge
         self._texts = Texts(index, judge)
-        self._has_inputs = line.has_inputs
         self._lowered_at = -1  # the word that is lowered as another one's value
         self._lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
 
@@ -167,14 +165,12 @@ class Words:
     def _in_word(self, position: int, word: str) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")
         following = "" if equals else self._following(position)
-        is_input = self._has_inputs and (value or following).startswith(_INPUTS)
-        value = UNREAD if is_input else value or following
-        options = options_of(written, value, self._index, self._judge)
-        chosen = strictest((one, judged(one, written, value, self._judge)) for one in options)
+        options = options_of(written, value or following, self._index, self._judge)
+        chosen = strictest((one, judged(one, written, value or following, self._judge)) for one in options)
         if chosen is None:
             return
         option, found = chosen
-        if found.is_to_lower and not is_input:
+        if found.is_to_lower:
             text = self._judge.text(option.setting)
             if following:
                 self._lowered_at = position + 1

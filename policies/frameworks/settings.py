@@ -16,7 +16,7 @@ LONGEST_VALUE = 64  # characters in a text
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # Programs that take words from a file or their input, or variables from a program: no inert words.
-TAKING: Final = ("parallel", "xargs", "doas", "env", "runuser", "setpriv", "su", "sudo")
+TAKING: Final = ("xargs", "doas", "env", "runuser", "setpriv", "su", "sudo")
 _GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
 _UNREAD = re.compile(rf"\A(?:(?>{UNREAD}[{KINDS}] ?))++")  # what a word begins with
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
@@ -81,13 +81,6 @@ class SettingIndex:
         self._in_texts = Names(self.variables)
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
         self.names_framework = Names(self.framework_names).any_in
-        self._keywords = Names(
-            [
-                one.replace("-", "_")
-                for one, found in self.options.items()
-                if "-" in one and any(map(_is_keyword, found))
-            ]
-        )
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self._before_numbers = frozenset(
@@ -145,8 +138,7 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        names_keyword = "_" in text and self._keywords.any_in(text)
-        return names_keyword or self.in_text.search(text) is not None or self.names_variable(text)
+        return self.in_text.search(text) is not None or self.names_variable(text)
 
     def names_variable(self, text: str) -> bool:
         """Whether the name of a variable stands in *text*."""
@@ -155,10 +147,6 @@ class SettingIndex:
     def variables_in(self, text: str) -> dict[str, list[int]]:
         """Return where each of the variables that *text* names stands in it."""
         return self._in_texts.places_in(text) if self._in_all_names in text else {}
-
-    def keywords_in(self, text: str) -> dict[str, list[int]]:
-        """Return where each setting that may be a keyword, such as `gpu_memory_utilization`, stands in *text*."""
-        return self._keywords.places_in(text) if "_" in text else {}
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
@@ -193,12 +181,6 @@ class SettingIndex:
     def has_number_behind(self, start: str) -> bool:
         """Whether one of the settings is an option that starts so, and goes on with a digit, or a dash and a digit."""
         return canonical(start) in self._before_numbers
-
-
-def _is_keyword(option: Option) -> bool:
-    """Whether it is a fraction by its full name."""
-    is_fraction = isinstance(option.setting.written, Spelling) and not option.setting.is_specific
-    return is_fraction and option.is_in_full
 
 
 def _beside_each_other(memories: Iterable[Memory]) -> dict[str, frozenset[str]]:

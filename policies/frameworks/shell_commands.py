@@ -12,13 +12,11 @@ from policies.frameworks.shell.options import (
     has_odd_option,
     is_input,
     loses_environment,
-    makes_text,
     may_be_any,
     may_be_text,
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
 from policies.frameworks.shell.written_values import mark_of_written
 from policies.frameworks.shell_declarations import ShellDeclarations
@@ -54,19 +52,17 @@ class ShellCommands(ShellDeclarations):
         if at:
             self._wrap(call, at, takes_text=takes_text)
         if at == len(line):
-            self._reads_input |= makes_text(line) and self._is_fed_here and not self._bodies
             self._unknown(call)
             return self._computed if line else ""
         if any(map(self._is_function, line[:at])):
             self._of_container.work(_STEPS_OF_WRAPPERS + 2 * len(line))
             self._unknown(call)
         started = call.behind(at)
-        is_tool = self._is_text_of_tools(line[at:]) if makes_text(line[:at]) else self._is_tool(started.words)
-        if is_tool and not takes_text:
+        if not takes_text and self._is_tool(started.words):
             mark = self._use(started.words)
             if not call.may_begin_later:
                 return mark
-        if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line)):
+        if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line[:at])):
             self._find("")
         if takes_text:
             self._hand_on(started)
@@ -126,14 +122,6 @@ class ShellCommands(ShellDeclarations):
         # IFS is what a shell sets at its start.
         self._name([one for one in call.named if one in words and not one.startswith("IFS=")])
         self._take(call, at, takes_text)
-
-    def _is_text_of_tools(self, words: list[str]) -> bool:
-        """Whether a shell that gets *words* as one text starts nothing but tools."""
-        text = " ".join(words)
-        if UNREAD in text or not self._runs_tools(text):
-            return False
-        script = self._script_of(text, Reading())
-        return script is not None and all(self._tool(one.program) for one in script.commands)
 
     def _is_in_text(self, words: list[str]) -> bool:
         return self._runs > 0 or (self._depth > 0 and self._index.names_framework(" ".join(words)))

@@ -1,7 +1,6 @@
 """Which commands are tools, and what of their words they may write somewhere."""
 
 from policies.frameworks.shell.command_words import CommandWords
-from policies.frameworks.shell.options import makes_text
 from policies.frameworks.shell.own_configs import has_own_config, is_config, without_config
 from policies.frameworks.shell.script import Command, Reference
 from policies.frameworks.shell.tools import tool, without_pattern, writes_no_word
@@ -23,8 +22,7 @@ class ShellTools(ShellTexts):
     def _tool_behind(self, words: CommandWords) -> str:
         """Return the tool that a command starts, behind wrappers or not, if it starts nothing else."""
         at, takes_text = words.unwrapped
-        is_other = takes_text or at >= len(words.line) or makes_text(words.line[:at])
-        name = "" if is_other else self._tool(words.line[at])
+        name = "" if takes_text or at >= len(words.line) else self._tool(words.line[at])
         return "" if not name or words.behind(at).runs_another else name
 
     def _may_begin_later(self, command: Command) -> bool:

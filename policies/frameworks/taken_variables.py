@@ -40,8 +40,8 @@ _WITH_SHELL: Final = {  # where they name no program
     "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--lo[gin]*|--sh[el]*"),
 }
 KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
-_COMMAND = re.compile(r"(?:[^;&|\n]++|(?<=>)\|)++")
-_REDIRECTION = re.compile(r"[0-9]*[<>]+\|?[ \t]*[^\s<>]*|\A\s*[0-9]+(?=\s)")  # and what is left of 2>&1
+_COMMAND = re.compile(r"(?>[^;&|\n]+|(?<=>)\|)++")
+_REDIRECTION = re.compile(r"(?<![0-9])[0-9]*+[<>]++\|?[ \t]*[^\s<>]*|\A\s*[0-9]+(?=\s)")  # and what is left of 2>&1
 _QUOTING: Final = ("\\\n", "\\", "'", '"')
 _STEPS_OF_COMMAND: Final = 10
 _STEPS_OF_WORD: Final = 2
@@ -57,7 +57,7 @@ _SERVING: Final = {  # by their first words alone, since others start a program:
     "npm": ("cache", "ci", "config", "i", "install"),
     "snap": ("install", "refresh", "remove"),
 }
-_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv", "xargs", "parallel")
+_NAMES: Final = (*_STARTING, "declare", "set", "typeset", "unset", "unsetenv", "xargs")
 # Each is looked for by itself, because the engine skips to its first characters; what it begins is seen behind it.
 _IN_TEXTS: Final = {one: re.compile(rf"{one}(?<![\w.-]{one})(?!\S)", re.ASCII) for one in _NAMES}
 _IN_PLAIN_WORDS: Final = {one: re.compile(rf"{one}(?<![^\s/;&|<>]{one})(?![^\s;&|<>])") for one in _NAMES}

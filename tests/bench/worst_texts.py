@@ -41,6 +41,9 @@ def makers(size: int) -> Iterator[Worst]:
     for unit in ("su ", "sudo x;", "set -e A;"):
         text_for_zsh = unit * (min(size, 3000) // len(unit))
         yield f"{unit!a} in a text that is not read", pod("0.2", container(command=["zsh", "-c", text_for_zsh]))
+    for unit in ("1", "1 ", ">1", "> ", "1>|"):
+        started = f"sudo {filled(unit, size)}"
+        yield f"sudo and {unit!a} in a text that is not read", pod("0.2", container(command=["zsh", "-c", started]))
     for name, started in (("one text", ways.format("$X " * 100)), ("a word of many parts", quotes)):
         yield f"{name} in each hook", pod("0.2", container(**_in_hooks(*[started] * 6)))
 

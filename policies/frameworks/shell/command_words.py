@@ -101,19 +101,12 @@ class CommandWords:
         """List the words of which one stands at a place."""
         return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
 
-    def _lines(self) -> Iterator[Sequence[str]]:
-        """Yield what a tool may get: each way where the place of a word matters, else all words together."""
+    def _lines(self) -> Sequence[Sequence[str]]:
+        """List what a tool may get: each way where the places of words matter and ways are few, else all together."""
         uncertain = self.uncertain()
         is_by_place = uncertain and self.line[0].rpartition("/")[2] in BY_PLACE
         ways = self.groups(_MOST_IN_LINES // len(self.every())) if is_by_place else []
-        yield from ways
-        if ways:
-            return
-        yield [*self.line, *uncertain]
-        if is_by_place:
-            yield from ([self.line[0], one] for one in uncertain)
-            has_option = any(one.startswith("-") for one in uncertain)
-            yield from ([self.line[0], one] for one in self.line[1:] if has_option)  # which may stand behind that
+        return ways or [[*self.line, *uncertain]]
 
     def groups(self, most: int = _MOST_GROUPS) -> list[list[str]]:
         """List the words in each way; none where the ways are more than *most*."""

@@ -13,7 +13,7 @@ from policies.frameworks.shell.script import POSITIONAL, Assignment, Command, Li
 from policies.frameworks.shell.words import BARE, WordReader
 
 _SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`]*`")  # of which only the value matters to what dash takes for commands
-_BLANK = r"(?:(?:\\\n)*+[ \t])++(?:\\\n)*+"
+_BLANK = r"(?>(?:\\\n)*[ \t])++(?:\\\n)*+"
 _JOINED_OPTION = re.compile(r"-[p-]?\\\n")
 _OPTIONS_OF_TIME = re.compile(rf"{_BLANK}(?:-p{_BLANK})?(?:--{_BLANK})?")
 _END_OF_FUNCTION = re.compile(r"[ \t\n({]")

@@ -9,8 +9,6 @@ from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.rest import SPACE
 
-PARALLEL: Final = "parallel"  # GNU's
-_GIVING: Final = frozenset({PARALLEL, "xargs"})
 LOGIN: Final = re.compile(r"-|-[A-Za-z]*l[A-Za-z]*|--l[a-z]*")  # of su, also abbreviated: the user's own environment
 RESETTING: Final = re.compile(r"--res[a-z-]*")  # of setpriv
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
@@ -79,17 +77,12 @@ def may_be_text(word: str) -> bool:
 
 def takes_words(wrappers: Sequence[str]) -> bool:
     """Whether the program gets words from elsewhere."""
-    return any(one.rpartition("/")[2] in _GIVING for one in wrappers)
-
-
-def makes_text(wrappers: Sequence[str]) -> bool:
-    """Whether a shell gets the words of the program, and those from elsewhere, as one text."""
-    return any(one.rpartition("/")[2] == PARALLEL for one in wrappers)
+    return any(one.rpartition("/")[2] == "xargs" for one in wrappers)
 
 
 def takes_words_of_file(wrappers: Sequence[str]) -> bool:
-    """Whether these words are a file's, and not of what else a text runs, by the words of a command."""
-    return any(one.startswith(("-a", "--arg-file", "::::")) for one in wrappers)
+    """Whether these words are a file's, and not of what else a text runs."""
+    return any(one.startswith(("-a", "--arg-file")) for one in wrappers)
 
 
 def may_be_stream(path: str) -> bool:

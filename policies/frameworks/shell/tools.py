@@ -79,7 +79,7 @@ _RUNNING_IN_CLUSTER: Final = {
         ("hash", r"-(?![dlrt]+\Z)|[^=]*="),  # bash sets by -p, zsh and ksh by NAME=path
         ("ip", r"e(?:x(?:ec?)?)?\Z"),
         ("aws", r"(?s:.*)credential_process"),
-        ("az gcloud", r"s(?:cp|sh)\Z"),
+        ("gcloud", r"s(?:cp|sh)\Z"),
         ("hf", r"ext(?:ensions)?\Z"),
         ("mapfile readarray", "-t+C"),
         ("nc netcat", "-[^-gGiImMoOpPqsTVwWxX]+[ce]"),
@@ -91,10 +91,7 @@ _RUNNING_IN_CLUSTER: Final = {
     )
     for name in names.split()
 }
-_SUBCOMMAND_OF_GH = re.compile(
-    "|api|attestation|auth|cache|gist|issue|label|org|pr|project|release|repo|ruleset|run|search|secret|status|variable"
-    "|version|workflow"
-)
+_RUNNING_OF_GH: Final = frozenset({"alias", "codespace", "cs", "ext", "extension", "extensions"})
 _RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@").search
 _SCRIPT_OF_SED = re.compile(r"-[nrEszu]*e|--expression=?")
 _OPTION_OF_SED = re.compile(
@@ -131,9 +128,8 @@ def _runs_in_rclone(operands: Sequence[str]) -> bool:
 
 
 def _runs_in_gh(operands: Sequence[str]) -> bool:
-    """Whether gh may start an extension, a setting's command, or git with the options behind --."""
-    subcommand = next((one for one in operands if not one.startswith("-")), "")
-    return "--" in operands or not _SUBCOMMAND_OF_GH.fullmatch(subcommand)
+    """Whether gh may start an extension, or what an alias says, which may stand behind an option's value."""
+    return any(one in _RUNNING_OF_GH for one in operands[:2])
 
 
 _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {

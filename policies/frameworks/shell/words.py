@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _SUBSTITUTION: Final = ("<(", ">(")  # of a process
 _TOKENS_OF_WORD: Final = 2  # it, and where it ends
 _BEHIND_WORD: Final = " \t\r\n;&|()<>"
-_PLAIN = re.compile(rf"(?:[^{_BEHIND_WORD}\\'\"$`]++|\\\n)++")
+_PLAIN = re.compile(rf"(?>[^{_BEHIND_WORD}\\'\"$`]+|\\\n)++")
 _APART: Final = ("(", "<", ">")  # that what is a word by itself may be one token with
 _WHOLE = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`{{~][^{_BEHIND_WORD}\\'\"$`{{]*+(?=[ \t\n;&|)]|\Z)")  # as most words are
 _ANYTHING = Literal(ANYTHING, is_quoted=False)

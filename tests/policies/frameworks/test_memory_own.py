@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.grant import Denied
-from tests.policies.pods import container, decided, denied, environment, granted, mutated, only_container, pod, policies
+from tests.policies.pods import container, denied, environment, granted, mutated, only_container, pod, policies
 
 DENY = policies("frameworks: {onConflict: deny}")
 VLLM = "vllm/vllm-openai:v0.11.0"
@@ -115,13 +114,6 @@ def test_a_flag_at_the_end_gets_its_value() -> None:
 def test_a_flag_without_its_value_does_not_eat_the_next_argument(image: str, flag: str, following: str) -> None:
     on = pod("0.2", container(image=image, args=[flag, following, "x"]))
     assert following in after(on)
-
-
-@pytest.mark.parametrize("words", [f"{FLAG} ::: 0.9", f"{FLAG}={{}} ::: 0.1", "::: a b"])
-def test_what_parallel_puts_into_a_command_line_is_no_value_and_nothing_is_added_behind_it(words: str) -> None:
-    on = vllm(command=["parallel", "vllm", "serve", "m", *words.split()])
-    assert after(on) == ["parallel", "vllm", "serve", "m", *words.split()]
-    assert isinstance(decided(on, policies("strategy: time-slicing")), Denied) == (FLAG in words)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from tests.policies.pods import container, decided, pod, policies
 
 SLICED = policies("strategy: time-slicing")
 HARMLESS = [
+    'for k in host port user db; do sed -i "s|__${k}__|$S|g" "/etc/app/$k.conf"; done',
+    'for m in tokenizer weights config vocab; do gh release download "$S" -R a/b -p "$m.tgz" -O "/m/$m.tgz"; done',
+    'gh repo clone "$S" /src -- --depth 1 --branch main',
     'pg_isready -h "$H"',
     "until pg_isready -h $H -U $S; do sleep 1; done",
     'redis-cli -h "$H" ping',
@@ -19,7 +22,6 @@ HARMLESS = [
     "uv pip install -r $S",
     "tailscale up --authkey $S",
     "mount-s3 $H /x && gcsfuse $S /y",
-    "ls *.gz | parallel -j4 gunzip; cat $S | parallel 'wget -qO- {} | gzip >{#}'",
     'for E in s q; do sed "1$E/a/b/" "$S"; done',
     'for F in one two three four five; do for G in a b c d; do sed -i "s/$F/$S/" $G.yaml; done; done',
 ]
@@ -42,14 +44,9 @@ OF_OTHERS = [
     'pip() { vllm serve m "$@"; }; python3 -m pip x; pip $S',
     "pg_isready() { vllm serve m $S; }; pg_isready",
     "pg_isready && vllm serve m $S",
-    "cat /x | parallel vllm serve m",
-    "parallel vllm serve m :::: /x",
-    "cat /x | parallel curl {} ';' vllm serve m {}",
-    "parallel sleep 1 ';' vllm serve m --gpu-memory-utilization=0.95",
     '{ E=e; echo a | sed "s/a/vllm serve m $S/$E"; }',
     'for E in e d; do sed "1$E vllm serve m $S" x; done',
     'if x; then E="-n -e"; fi; sed $E "1e vllm serve m $S" x',
-    'for E in a b c d f; do for F in -e a b c; do sed $E $F "1e vllm serve m $S"; done; done',
     'for E in a b c d e; do for F in 1 2 3 4; do sed "$F$E vllm serve m $S" x$E$F; done; done',
 ]
 
