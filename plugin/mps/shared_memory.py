@@ -65,7 +65,7 @@ def is_offered(place: Place) -> bool:
 
 
 def _take_over(place: Place) -> None:
-    """Hand out what is mounted in the pipe directory, by an administrator or by an earlier version of this."""
+    """Offer what is mounted in the pipe directory, by an administrator or by an earlier version of this."""
     if place.mount_sources is None:
         return
     there = _mounted(place.pipe_directory.resolve() / DIRECTORY)
