@@ -29,20 +29,22 @@ _lock = Lock()  # of its being writable
 
 
 def mount_sources(state_dir: Path) -> Path | None:
-    """Name the directory; None, with a warning, where the node would not see what is mounted there."""
+    """Name the directory; None where the node would not see what is mounted there."""
     path = str(state_dir.resolve())
     try:
-        is_seen = not mounts.shows_to_us_alone(path, mounts.mounts(), mounts.first_mounts(), pid=os.getpid())
+        is_alone = mounts.shows_to_us_alone(path, mounts.mounts(), mounts.first_mounts(), pid=os.getpid())
     except OSError:
-        is_seen = False
-    if is_seen:
-        return state_dir / MOUNT_SOURCES
+        return None
+    return None if is_alone else state_dir / MOUNT_SOURCES
+
+
+def warn_without(state_dir: Path) -> None:
+    """Say what it is for tenants that there is no such directory."""
     _log.warning(
         "links that tenants put into the pipe directory lead what other containers get: mount --state-dir with "
         "mountPropagation: Bidirectional",
-        extra={"directory": path},
+        extra={"directory": str(state_dir)},
     )
-    return None
 
 
 def point_of(directory: Path, name: str) -> Path:

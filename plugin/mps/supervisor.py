@@ -17,7 +17,7 @@ from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.in_use import GpusInUse
 from plugin.mps.largest_held import largest_held
-from plugin.mps.mount_sources import withdraw_all
+from plugin.mps.mount_sources import warn_without, withdraw_all
 from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import open_to_all, prepare_pipe_directory
 from plugin.mps.processes import holders
@@ -216,6 +216,8 @@ class Supervisor:
             )
         prepare_pipe_directory(place.pipe_directory)
         follow_no_links(place.pipe_directory)
+        if place.mount_sources is None:
+            warn_without(self._context.state_dir)
         shared_memory.provide(place)
         self._prepared = True
 

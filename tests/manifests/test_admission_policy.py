@@ -172,12 +172,12 @@ TAMPERED: list[Change] = [
 
 
 @pytest.mark.parametrize("change", TAMPERED, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("name", GRANTED)
-def test_every_change_of_limits_or_grant_is_denied(name: str, change: Change) -> None:
-    on = one(name)
-    change(on)
-    assert on != granted()[name]
-    assert POLICY.denials(on) != []
+def test_every_change_of_limits_or_grant_is_denied(change: Change) -> None:
+    for name in GRANTED:
+        on = one(name)
+        change(on)
+        assert on != granted()[name], name
+        assert POLICY.denials(on) != [], name
 
 
 def test_a_grant_without_any_one_of_its_characters_is_denied() -> None:

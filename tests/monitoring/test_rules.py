@@ -15,7 +15,7 @@ from tests.manifests.render import MANIFESTS
 from webhook import metrics as webhook_metrics
 
 COMPONENT = MANIFESTS / "components" / "monitoring"
-TESTS = Path(__file__).with_name("rules_test.yaml")
+TESTS = sorted(Path(__file__).parent.glob("rules_*test.yaml"))
 FREE = (0.4, 0.8, 1)  # of nodes of which the second is cordoned, and the third not Ready
 PROMTOOL = shutil.which("promtool")
 
@@ -27,7 +27,8 @@ def rules(tmp_path: Path) -> Path:
         pytest.skip("there is no promtool here: apt-get install prometheus")
     written = tmp_path / "rules.yaml"
     written.write_text(yaml.safe_dump(yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]))
-    shutil.copy(TESTS, tmp_path)
+    for tests in TESTS:
+        shutil.copy(tests, tmp_path)
     return written
 
 
@@ -40,8 +41,9 @@ def test_prometheus_accepts_the_rules(rules: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_each_alert_comes_when_it_should_and_not_otherwise(rules: Path) -> None:
-    tested = promtool("test", "rules", str(rules.with_name(TESTS.name)))
+@pytest.mark.parametrize("tests", TESTS, ids=lambda tests: str(tests.stem))
+def test_each_alert_comes_when_it_should_and_not_otherwise(rules: Path, tests: Path) -> None:
+    tested = promtool("test", "rules", str(rules.with_name(tests.name)))
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
@@ -72,7 +74,7 @@ def test_the_dashboard_leaves_nodes_out_to_which_no_new_pod_comes(rules: Path) -
 
 def test_every_alert_has_a_test() -> None:
     rules = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]["groups"][0]["rules"]
-    text = TESTS.read_text()
+    text = "".join(tests.read_text() for tests in TESTS)
     assert [rule["alert"] for rule in rules if rule["alert"] not in text] == []
 
 

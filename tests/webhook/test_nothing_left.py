@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.bench.worst_cases import POLICIES as WORST
-from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.bench.worst_pods import at_the_limits
 from tests.bypass.corpus import corpus
 from tests.policies.pods import policies
 from tests.webhook.reviews import call, debugged
+from tests.webhook.test_bounds import dearest
 from webhook.review import BadCall, review
 
 SIZE = 6 * 1024
@@ -59,6 +60,6 @@ def test_of_no_attempt_at_more_than_a_share_is_anything_left() -> None:
 @pytest.mark.parametrize("by", [pytest.param(by, id=name or "mps") for name, by in WORST.items()])
 def test_of_none_of_the_dearest_pods_is_anything_left(by: Any) -> None:
     with collected() as found:
-        for _, on in chain(worst_pods(SIZE), at_the_limits(SIZE)):
+        for _, on in chain(dearest(SIZE, by), at_the_limits(SIZE)):
             reviewed(on, by)
     assert found == []

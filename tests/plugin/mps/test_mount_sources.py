@@ -173,7 +173,7 @@ print([one for one in mounts() if str(root) in one.point], given.exists())
 def test_where_the_node_would_not_see_it_containers_get_the_pipe_directory_by_its_names_and_the_log_says_so(
     root: Path,
 ) -> None:
-    program = START + "print(given, offer(given, pipes, UUID), os.listdir(state))"
+    program = START + "mount_sources.warn_without(state); print(given, offer(given, pipes, UUID), os.listdir(state))"
     command = [*ISOLATED, sys.executable, "-c", program, str(root)]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True).stdout
     warning, result = said.splitlines()

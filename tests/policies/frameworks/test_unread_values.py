@@ -42,14 +42,14 @@ CASES = [
     for spelling in one.memory.spellings
     for number, fields in enumerate(forms(spelling))
 ]
-OF_ALL = [
-    pytest.param("1", policies(), id="a GPU by MPS"),
-    pytest.param("1", policies(SLICED), id="a GPU by time-slicing"),
-    pytest.param("1", policies(f"share: {{whole: gpus}}\n{DENY}"), id="a whole GPU"),
-    pytest.param("1", policies(f"{SLICED}\n{DENY}"), id="a GPU where more is denied"),
-    pytest.param("0.1", partitioned(), id="a partition"),
-    pytest.param("0.1", partitioned(rules=DENY), id="a partition where more is denied"),
-]
+OF_ALL = {
+    "a GPU by MPS": ("1", policies()),
+    "a GPU by time-slicing": ("1", policies(SLICED)),
+    "a whole GPU": ("1", policies(f"share: {{whole: gpus}}\n{DENY}")),
+    "a GPU where more is denied": ("1", policies(f"{SLICED}\n{DENY}")),
+    "a partition": ("0.1", partitioned()),
+    "a partition where more is denied": ("0.1", partitioned(rules=DENY)),
+}
 
 
 def stays(one: dict[str, Any], on: dict[str, Any], by: PolicySet) -> bool:
@@ -64,14 +64,14 @@ def about(spelling: Spelling, on: dict[str, Any], by: PolicySet) -> list[str]:
     return [text for text in granted(on, by).warnings if text.startswith(f'"main": {spelling.name} ')]
 
 
-@pytest.mark.parametrize(("share", "by"), OF_ALL)
 @pytest.mark.parametrize(("framework", "spelling", "one"), CASES)
 def test_it_stays_where_all_of_the_gpu_is_the_containers(
-    framework: Framework, spelling: Spelling, one: dict[str, Any], share: str, by: PolicySet
+    framework: Framework, spelling: Spelling, one: dict[str, Any]
 ) -> None:
-    on = pod(share, one)
-    assert stays(one, on, by), framework.name
-    assert about(spelling, on, by) == []
+    for name, (share, by) in OF_ALL.items():
+        on = pod(share, one)
+        assert stays(one, on, by), (framework.name, name)
+        assert about(spelling, on, by) == [], name
 
 
 @pytest.mark.parametrize(("framework", "spelling", "one"), CASES)
