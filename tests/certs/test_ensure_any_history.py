@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -9,6 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.certs.manual_changes import MANUAL_CHANGES
 from tests.certs.rotation_stages import assert_converges
 from tests.certs.simulated_cluster import Pass, SimulatedCluster
+
+pytestmark = pytest.mark.exhaustive
 
 
 class AnyHistory(RuleBasedStateMachine):

@@ -9,6 +9,8 @@ from tests.certs.manual_changes import MANUAL_CHANGES
 from tests.certs.rotation_stages import STAGES, assert_converges, cluster_at
 from tests.certs.simulated_cluster import SimulatedCluster
 
+pytestmark = pytest.mark.exhaustive
+
 each_stage = pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
 
 

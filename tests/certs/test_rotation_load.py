@@ -1,7 +1,11 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.certs.rotating_webhook import rotating
+
+pytestmark = pytest.mark.exhaustive
 
 CONNECTIONS = 2_000
 CERTIFICATES = 20

@@ -41,6 +41,7 @@ def test_prometheus_accepts_the_rules(rules: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tests", TESTS, ids=lambda tests: str(tests.stem))
 def test_each_alert_comes_when_it_should_and_not_otherwise(rules: Path, tests: Path) -> None:
     tested = promtool("test", "rules", str(rules.with_name(tests.name)))

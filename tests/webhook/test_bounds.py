@@ -112,6 +112,7 @@ def _steps(on: dict[str, Any], by: Any) -> int:
     return steps
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("by", RULES)
 def test_no_pod_of_a_hundred_kib_takes_a_fraction_of_a_second(by: Any) -> None:
     """A pattern is one step, however long it looks: what it looks at again and again would take ten times as long."""
@@ -136,6 +137,7 @@ def _cpu_seconds(body: bytes, by: Any) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("by", RULES)
 def test_a_review_takes_at_most_twenty_times_its_body_in_memory(by: Any) -> None:
     for number, (name, on) in enumerate(dearest(4 * SIZE, by)):
@@ -157,6 +159,7 @@ def _peak(body: bytes, by: Any) -> int:
     return peak
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("by", RULES)
 def test_a_review_of_the_largest_body_in_wide_characters_takes_a_fraction_of_the_containers_memory(by: Any) -> None:
     for name, on in widest(MAX_BODY_BYTES - 6 * SIZE):

@@ -18,6 +18,8 @@ from tests.webhook.reviews import call, debugged
 from tests.webhook.test_bounds import dearest
 from webhook.review import BadCall, review
 
+pytestmark = pytest.mark.exhaustive
+
 SIZE = 6 * 1024
 
 

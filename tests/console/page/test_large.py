@@ -33,6 +33,7 @@ def test_all_gpus_are_in_view_and_a_hundred_pods(visitor: Visitor) -> None:
     assert "1 to 100 of 5000" in words(text)
 
 
+@pytest.mark.exhaustive
 def test_a_page_of_all_of_it_takes_less_than_a_second_of_the_processor(browser: Browser, visitor: Visitor) -> None:
     browser.open(visitor.address)
     rendered = min(_render_seconds(visitor) for _ in range(_TRIES))

@@ -81,6 +81,7 @@ def check(here: ChangingNode) -> None:
         assert here.allocatable(name) - here.requested(name) == sum(here.free(name))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_offered_next_no_gpu_is_given_beyond_its_whole_and_none_that_is_free_is_hidden(
     node: Callable[[int], ChangingNode], seed: int

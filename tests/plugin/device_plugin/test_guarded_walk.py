@@ -54,6 +54,7 @@ def test_while_containers_start_no_pod_fails_whenever_the_scheduler_hears_of_it(
         assert sum(here.free) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("gpus", "vgpus_per_gpu", "policy"), PACKINGS)
 def test_once_the_scheduler_has_heard_of_an_end_no_pod_fails_and_what_fits_is_sent(
     tmp_path: Path, gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy

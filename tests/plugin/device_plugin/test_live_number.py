@@ -13,6 +13,7 @@ from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.device_plugin.live_walk import LiveNode
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(6))
 def test_changes_pods_faults_and_restarts_in_any_order_break_no_promise(tmp_path: Path, seed: int) -> None:
     node = LiveNode(gpus=simulated_gpus("3xL4"), random=Random(seed), directory=tmp_path)  # noqa: S311 - the same each time

@@ -104,6 +104,7 @@ def test_a_plugin_that_ends_before_all_is_known_has_written_nothing_that_the_nex
         assert holdings.is_blind
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", ["pack", "spread"])
 @pytest.mark.parametrize("seed", range(10))
 def test_whatever_is_left_of_the_file_no_gpu_is_given_away_beyond_its_whole(

@@ -190,6 +190,7 @@ def test_a_pod_that_has_ended_as_it_should_is_free_at_once(node: ForcedNode) -> 
     assert node.free() == [10, 10]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_deleted_by_force_no_gpu_is_given_away_beyond_its_whole(tmp_path: Path, seed: int) -> None:
     node = ForcedNode(tmp_path, seed=seed)

@@ -8,6 +8,8 @@ from plugin.shares.parts_file import parts, write_parts
 from tests.plugin.device_plugin import kubelet_file
 from tests.plugin.device_plugin.slow_node import SlowNode
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture
 def node(tmp_path: Path) -> SlowNode:

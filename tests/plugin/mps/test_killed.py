@@ -21,6 +21,8 @@ from tests.plugin.nvml_library import build
 from tests.plugin.plugin_process import Plugin
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 NAME = "gpu-share.dev/vgpu"
 
 

@@ -75,6 +75,7 @@ def test_every_choice_from_ten_gpus_is_the_best(data: st.DataObject) -> None:
 MACHINES = [machine(2, 8), machine(2, 2, 4), machine(2, 4, 2), machine(4, 4), machine(2, 2, 2, 2, nvlinks=4)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("weights", [*MACHINES, machine(16), machine(2, 6, nvlinks=2)])
 @pytest.mark.parametrize("size", range(1, 12))
 def test_of_a_machine_of_equal_parts_the_best_are_found_however_many(weights: Weights, size: int) -> None:
