@@ -57,7 +57,8 @@ def point_of(directory: Path, name: str) -> Path:
     point = directory / name
     with _lock:
         path = str(directory.resolve())
-        if not any((one.point, one.source) == (path, _SOURCE) for one in mounts.mounts()):
+        there = mounts.mounted_at(directory.resolve())
+        if there is None or there.source != _SOURCE:
             directory.mkdir(exist_ok=True)
             mounts.mount(_SOURCE, path, kind="tmpfs", flags=_FLAGS, options=_OPTIONS)
         if not point.is_dir():

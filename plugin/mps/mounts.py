@@ -48,6 +48,16 @@ def mount_of(path: str, among: Iterable[Mount]) -> Mount | None:
     return best
 
 
+def mounted_at(point: Path) -> Mount | None:
+    """
+    Say what is mounted on top at a resolved *point*; None if nothing is.
+
+    Raises:
+        OSError: If the list of mounts cannot be read.
+    """
+    return next((one for one in reversed(mounts()) if one.point == str(point)), None)
+
+
 def mount(source: str, target: str, *, kind: str = "", flags: int = 0, options: str = "") -> None:
     """
     Attach a file system, as the system call does.

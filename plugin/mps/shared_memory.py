@@ -40,7 +40,7 @@ def provide(place: Place) -> None:
     shared = _shared(place)
     try:
         _take_over(place)
-        if _mounted(shared) is None:
+        if mounts.mounted_at(shared) is None:
             if place.mount_sources is not None:
                 point_of(place.mount_sources, DIRECTORY)
             with opened_child(shared.parent, DIRECTORY) as directory:
@@ -61,15 +61,15 @@ def provide(place: Place) -> None:
 
 def is_offered(place: Place) -> bool:
     """Whether containers get something from where they should, if they do not get it from the pipe directory."""
-    return place.mount_sources is None or _mounted(_shared(place)) is not None
+    return place.mount_sources is None or mounts.mounted_at(_shared(place)) is not None
 
 
 def _take_over(place: Place) -> None:
     """Offer what is mounted in the pipe directory, by an administrator or by an earlier version of this."""
     if place.mount_sources is None:
         return
-    there = _mounted(place.pipe_directory.resolve() / DIRECTORY)
-    if there is None or (there.source == _SOURCE and _mounted(_shared(place))):
+    there = mounts.mounted_at(place.pipe_directory.resolve() / DIRECTORY)
+    if there is None or (there.source == _SOURCE and mounts.mounted_at(_shared(place))):
         return
     if why := offer(place.mount_sources, place.pipe_directory, DIRECTORY, device=there.device):
         raise MpsError(why)
@@ -89,7 +89,7 @@ def _serve(shared: Path) -> None:
 
 def _show(place: Place) -> None:
     """Have it in the pipe directory too, from where containers that an earlier version allocated for get it."""
-    if place.mount_sources is None or _mounted(place.pipe_directory.resolve() / DIRECTORY):
+    if place.mount_sources is None or mounts.mounted_at(place.pipe_directory.resolve() / DIRECTORY):
         return
     with suppress(OSError), opened_child(place.pipe_directory, DIRECTORY) as directory:
         mounts.mount(str(_shared(place)), f"/proc/self/fd/{directory}", flags=mounts.BIND)
@@ -151,16 +151,11 @@ def _shared(place: Place) -> Path:
     return (place.mount_sources or place.pipe_directory).resolve() / DIRECTORY
 
 
-def _mounted(point: Path) -> mounts.Mount | None:
-    """Say what is mounted on top there; None if nothing is."""
-    return next((one for one in reversed(mounts.mounts()) if one.point == str(point)), None)
-
-
 @contextmanager
 def _ours(place: Place) -> Iterator[tuple[int, ...]]:
     """Open our tmpfs; nothing where there is none, or an administrator's in its place."""
     shared = _shared(place)
-    there = _mounted(shared)
+    there = mounts.mounted_at(shared)
     if there is None or there.source != _SOURCE:
         yield ()
         return

@@ -16,16 +16,20 @@ from webhook.http1 import Answer, Request, plain
 from webhook.tls import ServingCertificate
 
 
+def loop_on(listener: socket.socket, certificates: Path) -> EventLoop:
+    return EventLoop(
+        [listener],
+        answer=lambda _: plain("ok"),
+        certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
+        most_connections=4,
+        clock=time.monotonic,
+    )
+
+
 def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it(certificates: Path) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     with listener.dup() as kept:  # as the master does, while it replaces its workers
-        loop = EventLoop(
-            [listener],
-            answer=lambda _: plain("ok"),
-            certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
-            most_connections=4,
-            clock=time.monotonic,
-        )
+        loop = loop_on(listener, certificates)
         loop.stop_accepting()
         with socket.create_connection(kept.getsockname()):
             began = time.monotonic()
@@ -98,13 +102,7 @@ def test_a_connection_that_cannot_be_watched_is_closed_and_the_next_one_is_heard
     made = select.epoll
     monkeypatch.setattr(select, "epoll", Full)
     listener = socket.create_server(("127.0.0.1", 0))
-    loop = EventLoop(
-        [listener],
-        answer=lambda _: plain("ok"),
-        certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
-        most_connections=4,
-        clock=time.monotonic,
-    )
+    loop = loop_on(listener, certificates)
     for _ in range(2):
         with socket.create_connection(listener.getsockname()) as caller:
             loop.turn()

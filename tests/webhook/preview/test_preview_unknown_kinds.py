@@ -198,10 +198,9 @@ def test_an_unknown_kind_is_said_where_one_pod_is_wanted() -> None:
 
 
 def test_a_path_that_fits_nothing_is_said_so() -> None:
-    assert "--pod-path spec.other: no object has a pod there" in preview(POD, "--pod-path", "spec.other", code=2).stderr
-    for bad in ("spec..x", ".spec", "a b", ""):
-        assert preview(POD, "--pod-path", bad, code=2).stdout == ""
-    assert "no object has a pod there" in preview(UNKNOWN, "--pod-path", f"spec.pods.{'9' * 5000}", code=2).stderr
+    for on, path in ((POD, "spec.other"), (UNKNOWN, f"spec.pods.{'9' * 5000}")):
+        assert f"--pod-path {path}: no object has a pod there" in preview(on, "--pod-path", path, code=2).stderr
+    assert all(preview(POD, "--pod-path", bad, code=2).stdout == "" for bad in ("spec..x", ".spec", "a b", ""))
 
 
 BESIDE = """\
