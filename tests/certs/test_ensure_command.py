@@ -20,6 +20,7 @@ from tests.certs.api_transports import over_http
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import configuration
 from tests.plugin.waiting import wait_until
+from tests.programs import ended
 from tests.serving import serving
 
 SHORT = """
@@ -108,7 +109,7 @@ def test_a_process_that_stays_makes_a_pass_at_once_and_ends_when_it_is_told_to(t
     command = [sys.executable, "-m", "gpu_share", "certs", "ensure", "--every-minutes", "60"]
     with over_http(server) as url:
         environment = os.environ | {"KUBECONFIG": str(kubeconfig(tmp_path, url))}
-        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        with ended(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)) as process:
             assert process.stderr
             said: list[str] = []
             while not said or json.loads(said[-1])["message"] != "nothing to write":

@@ -18,6 +18,7 @@ from tests.console.conftest import Served
 from tests.console.objects import cluster, gpu, pod, state
 from tests.console.stand_in import Reply, StandIn
 from tests.docs.pages import ROOT
+from tests.programs import ended
 
 PODS = "/api/v1/pods"
 
@@ -56,7 +57,8 @@ def test_an_interrupt_ends_a_command_while_a_list_is_read(served: Served) -> Non
     on = slow()
     command = [sys.executable, "-m", "gpu_share", "top", "--kubeconfig", str(served(on)), "--once"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as ran:
+    piped = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    with ended(piped) as ran:
         assert on.began.wait(20)
         ran.send_signal(signal.SIGINT)
         _, said = ran.communicate(timeout=30)

@@ -21,6 +21,7 @@ from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.mps.tenants import held
 from tests.plugin.mps.tenants import kubelet as listing_kubelet
 from tests.plugin.plugin_process import ROOT, Start
+from tests.programs import ended
 
 NAME = "gpu-share.dev/vgpu"
 SOCKET = "gpu-share.dev_vgpu.sock"
@@ -74,7 +75,8 @@ def test_a_process_that_asks_the_kubelet_and_runs_programs_does_not_end_for_want
     socket = directory / "pods"
     command = [sys.executable, "-W", "error", "-c", _ASKS, str(socket)]
     environment = os.environ | threads.environment
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asking:
+    piped = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with ended(piped) as asking:
         stdin, stdout = asking.stdin, asking.stdout
         assert stdin is not None
         assert stdout is not None
@@ -191,7 +193,8 @@ except ThreadsError as error:
 def test_a_process_for_which_grpc_gets_too_few_threads_at_first_is_told(threads: Threads) -> None:
     command = [sys.executable, "-W", "error", "-c", _BEGINS]
     environment = os.environ | threads.environment
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as begins:
+    piped = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with ended(piped) as begins:
         assert begins.stdin is not None
         assert begins.stdout is not None
         assert begins.stdout.readline() == b"begins\n"
@@ -199,11 +202,8 @@ def test_a_process_for_which_grpc_gets_too_few_threads_at_first_is_told(threads:
             begins.stdin.write(b"\n")
             begins.stdin.flush()
             threading.Event().wait(0.7)
-        try:
-            assert begins.wait(30) == 0
-            assert begins.stdout.read() == b"gRPC has too few threads: the node has none left, or this pod\n"
-        finally:
-            begins.kill()
+        assert begins.wait(30) == 0
+        assert begins.stdout.read() == b"gRPC has too few threads: the node has none left, or this pod\n"
 
 
 @pytest.mark.parametrize("left", [1, 2, 4, 6, 12])

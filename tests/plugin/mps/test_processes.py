@@ -11,6 +11,7 @@ import pytest
 
 from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
 from tests.plugin.waiting import wait_until
+from tests.programs import ended
 
 DAEMON = ["nvidia-cuda-mps-control", "-d"]
 SERVER = ["nvidia-cuda-mps-server"]
@@ -170,7 +171,7 @@ def test_a_process_runs_until_it_ends_whatever_the_number_of_the_file_that_says_
         while (file := os.open("/dev/null", os.O_RDONLY)) < 1100:
             opened.callback(os.close, file)
         opened.callback(os.close, file)
-        with subprocess.Popen(["sleep", "60"]) as process:  # noqa: S607
+        with ended(subprocess.Popen(["sleep", "60"])) as process:  # noqa: S607
             assert runs(process.pid)
             process.kill()
             wait_until(lambda: not runs(process.pid))

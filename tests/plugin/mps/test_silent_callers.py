@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from tests.plugin.mps.silent import SILENT, connected, looked, waits
 from tests.plugin.mps.standin import alive
 from tests.plugin.mps.supervised import said
 from tests.plugin.waiting import wait_until
+from tests.programs import ended
 
 
 @pytest.fixture
@@ -39,9 +41,14 @@ def test_a_daemon_that_waits_for_a_silent_client_serves_others_once_its_connecti
         waits(daemon)
         assert isinstance(daemon.look(), NoAnswer)
         began = time.monotonic()
-        callers.hang_up(daemon.pids)
+
+        def is_ended() -> bool:
+            callers.hang_up(daemon.pids)  # a machine that is busy holds a look up, which counts less then
+            return bool(select.select([silent], [], [], 0)[0])
+
+        wait_until(is_ended)
+        assert time.monotonic() - began > SECONDS
         assert silent.recv(1) == b""
-        assert SECONDS < time.monotonic() - began < 2
         assert daemon.look() == Answered({})
     (warning,) = said(caplog, SILENT)
     assert (warning["caller"], warning["user"]) == (f"process {os.getpid()}", os.getuid())
@@ -145,17 +152,14 @@ def test_a_user_id_is_told_as_it_is(
         "connection = socket.socket(socket.AF_UNIX)\n"
         "connection.connect(sys.argv[1])\nconnection.recv(1)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program, str(pipes / UUID / "control")]) as silent:
+
+    def has_ended() -> bool:
+        callers.hang_up(daemon.pids)
+        return silent.poll() is not None
+
+    with ended(subprocess.Popen([sys.executable, "-c", program, str(pipes / UUID / "control")])) as silent:
         waits(daemon)
-
-        def has_ended() -> bool:
-            callers.hang_up(daemon.pids)  # a machine that is busy holds a look up, which counts less then
-            return silent.poll() is not None
-
-        try:
-            wait_until(has_ended)
-        finally:
-            silent.kill()
+        wait_until(has_ended)
     assert [line["user"] for line in said(caplog, SILENT)] == [4_000_000_000]
 
 
@@ -180,13 +184,12 @@ def test_a_daemon_that_stands_still_over_a_client_is_not_kept_waiting_by_it(
 
 def test_a_process_that_waits_at_another_socket_is_left_alone(callers: SilentCallers) -> None:
     ours, other = socket.socketpair()
-    with ours, other, subprocess.Popen(["/bin/cat"], stdin=other.fileno()) as process:
+    with ours, other, ended(subprocess.Popen(["/bin/cat"], stdin=other.fileno())) as process:
         wait_until(lambda: call_of(process.pid) is not None)
         for _ in range(3):
             callers.hang_up([process.pid])
         assert process.poll() is None
         assert ours.send(b"x") == 1
-        process.kill()
 
 
 def test_daemons_that_are_gone_are_no_trouble(

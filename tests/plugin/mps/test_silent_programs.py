@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tests.plugin.mps.silent import SILENT, connected, waits
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.waiting import wait_until
+from tests.programs import ended
 
 
 @contextmanager
@@ -35,11 +36,12 @@ def silent_program(directory: Path, pipes: Path, name: str, *before: str) -> Ite
         "print(connection.recv(1), flush=True)\n"
     )
     program.chmod(0o755)
-    with subprocess.Popen([*before, program, pipes / UUID / "control"], stdout=subprocess.PIPE) as process:
+    command = [*before, str(program), str(pipes / UUID / "control")]
+    with ended(subprocess.Popen(command, stdout=subprocess.PIPE)) as process:
         yield process
-        process.kill()
 
 
+KEPT = "a command of MPS that somebody has open keeps its daemon from all others"
 OTHERS = ["/bin/sh", "-c", '"$@" & echo $!; wait', "sh"]  # so that it is no child of ours
 
 
@@ -54,18 +56,22 @@ def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_n
     *,
     keeps: bool,
 ) -> None:
-    with silent_program(root, pipes, name, *OTHERS) as program:
-        waits(daemon)
-        for _ in range(2):
-            callers.hang_up(daemon.pids)
-        assert isinstance(daemon.look(), NoAnswer)
-        assert program.poll() is None
+    def told() -> list[dict[str, object]]:
+        callers.hang_up(daemon.pids)  # a machine that is busy holds a look up, which counts less then
+        return said(caplog, KEPT)
+
+    with silent_program(root, pipes, name, *OTHERS) as program, ExitStack() as stack:
         assert program.stdout is not None
         pid = int(program.stdout.readline())
-        assert (callers.kept_seconds > 1) is keeps
-        told = said(caplog, "a command of MPS that somebody has open keeps its daemon from all others")
-        assert [(line["pid"], line["user"]) for line in told] == [(pid, os.getuid())] * keeps
-        os.kill(pid, signal.SIGKILL)
+        stack.callback(os.kill, pid, signal.SIGKILL)
+        waits(daemon)
+        told()
+        if keeps:
+            wait_until(lambda: bool(told()))
+        assert isinstance(daemon.look(), NoAnswer)
+        assert program.poll() is None
+        assert [(line["pid"], line["user"]) for line in told()] == [(pid, os.getuid())] * keeps
+        assert (callers.kept_seconds > 0) is keeps
 
 
 def test_a_program_of_ours_is_not_said_to_be_somebodys(
@@ -148,11 +154,13 @@ def test_a_program_of_mps_does_not_stand_for_a_caller_that_had_its_pid(
         waits(daemon)
         named = root / "nvidia-cuda-mps-server"
         named.symlink_to("/bin/sleep")
-        program = with_pid(caller, [str(named), "60"])
-        for _ in range(2):
+
+        def is_told() -> bool:
             callers.hang_up(daemon.pids)
-        program.kill()
-        program.wait()
+            return bool(said(caplog, SILENT))
+
+        with ended(with_pid(caller, [str(named), "60"])):
+            wait_until(is_told)
         assert daemon.look() == Answered({})
     (warning,) = said(caplog, SILENT)
     assert warning["caller"] == "a process that has ended"
@@ -169,9 +177,12 @@ def test_a_program_of_mps_does_not_stand_for_a_caller_that_had_its_pid(
 def test_no_other_program_may_whatever_a_container_calls_it(  # noqa: PLR0917 - all are fixtures
     daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers, name: str, before: list[str]
 ) -> None:
+    def has_ended() -> bool:
+        callers.hang_up(daemon.pids)
+        return other.poll() is not None
+
     with silent_program(root, pipes, name, *before) as other:
         waits(daemon)
-        for _ in range(2):
-            callers.hang_up(daemon.pids)
+        wait_until(has_ended)
         assert other.stdout is not None
         assert other.stdout.readline() == b"b''\n"
