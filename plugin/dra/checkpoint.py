@@ -8,9 +8,10 @@ was given stands here, word for word.
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
+from msgspec import Meta
 
 from plugin.errors import DraError
 from plugin.shares.parts import part_of_size
@@ -35,8 +36,9 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     name: str
     strategy: SharingStrategy
-    milli: int  # its size, rounded down; above 1000 several whole GPUs
-    of: int = MILLI_PER_GPU  # parts that its GPU was divided into; an earlier plugin did not write it
+    milli: Annotated[int, Meta(ge=1, le=1 << 53)]  # its size, rounded down; above 1000 several whole GPUs
+    # Parts that its GPU was divided into; an earlier plugin did not write it.
+    of: Annotated[int, Meta(ge=1, le=MILLI_PER_GPU)] = MILLI_PER_GPU
     gpus: tuple[str, ...]  # UUIDs
     device: str = ""  # that its size is of; empty for GPUs without a name of their own
     edits: dict[str, Any]  # of CDI, as the container got them

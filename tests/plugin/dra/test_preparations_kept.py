@@ -55,6 +55,16 @@ def test_a_checkpoint_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> Non
         made(tmp_path)
 
 
+def test_a_checkpoint_with_a_part_that_is_none_is_no_empty_one_either(tmp_path: Path) -> None:
+    prepare(made(tmp_path), "u", device(500, "GPU-0"))
+    file = tmp_path / "checkpoint.json"
+    kept = file.read_text()
+    assert '"of":10' in kept
+    file.write_text(kept.replace('"of":10', '"of":0'))
+    with pytest.raises(DraError, match="nobody knows which claims hold which GPUs: drain the node"):
+        made(tmp_path)
+
+
 def test_a_pipe_in_the_place_of_the_checkpoint_is_no_empty_one_either(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint.json")
     with pytest.raises(DraError, match="a named pipe"):
