@@ -40,7 +40,7 @@ def boot_id() -> str:
 _READABLE = 0o644
 # A link is not followed, and a pipe in the file's place waits for no reader.
 _REPLACING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LARGEST_BYTES = 1 << 20
+LARGEST_BYTES = 16 << 20  # that are read: 5,600 containers, each with a name of 381 bytes, take 4
 _T = TypeVar("_T")
 
 
@@ -162,7 +162,7 @@ def read_json(path: Path, of: type[_T]) -> _T | None:
         return None
 
 
-def read_small_file(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> bytes | None:
+def read_small_file(path: Path) -> bytes | None:
     """
     Read a file as it was at one moment; None if it is none, or too large.
 
@@ -176,8 +176,8 @@ def read_small_file(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> bytes
             opened = os.fstat(descriptor)
             if not stat.S_ISREG(opened.st_mode):
                 return None
-            content = file.read(largest_bytes + 1)
-            if len(content) > largest_bytes:
+            content = file.read(LARGEST_BYTES + 1)
+            if len(content) > LARGEST_BYTES:
                 return None
             if os.fstat(descriptor).st_mtime_ns == opened.st_mtime_ns:
                 return content

@@ -22,7 +22,6 @@ from plugin.state_files import read_small_file
 from policies.contract import HELD_ANNOTATION, NO_DEVICES, VISIBLE_DEVICES
 
 FILE = "kubelet_internal_checkpoint"
-_LARGEST_BYTES = 16 << 20  # it has the devices of all plugins of the node
 _NOT_SAID = 0  # of how many a vGPU is: an earlier plugin has answered without the annotation
 
 
@@ -115,7 +114,7 @@ def read_kept(kubelet_dir: Path) -> Kept | None:
 
 def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
     """Read the file; OSError, ValueError or RecursionError if it is not as a kubelet writes it."""
-    content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
+    content = read_small_file(kubelet_dir / FILE)
     return msgspec.json.decode(content or b"", type=_File).data.entries or ()
 
 

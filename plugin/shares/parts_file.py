@@ -14,10 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from plugin.gpus.gpu import VGpuId
-from plugin.state_files import read_small_file, write_atomically
+from plugin.state_files import LARGEST_BYTES, read_small_file, write_atomically
 
 FILE = "vgpus.json"
-_LARGEST_BYTES = 16 << 20  # 5,600 containers, each with a name of 381 bytes, take 4
 
 _Index = Annotated[int, Meta(ge=0, le=999_999)]
 _Number = Annotated[int, Meta(ge=1, le=100)]
@@ -162,9 +161,9 @@ def read_parts(directory: Path) -> Checkpoint | None:
         CheckpointError: If there is one that cannot be read, or says what no plugin can have written.
     """
     try:
-        content = read_small_file(directory / FILE, largest_bytes=_LARGEST_BYTES)
+        content = read_small_file(directory / FILE)
         if content is None:
-            raise CheckpointError(f"it is not a file of at most {_LARGEST_BYTES >> 20} MiB")
+            raise CheckpointError(f"it is not a file of at most {LARGEST_BYTES >> 20} MiB")
         found = msgspec.json.decode(content, type=_File)
     except FileNotFoundError:
         return None

@@ -86,7 +86,10 @@ def write_volume(directory: Path, files: Mapping[str, bytes]) -> None:
     state = directory / "..files"
     state.mkdir()
     for name, content in files.items():
-        (state / Path(name).name).write_bytes(content)
+        try:
+            (state / Path(name).name).write_bytes(content)
+        except ValueError as error:  # NUL in a name, from what is no API server
+            raise OSError(errno.EINVAL, f"{quoted(name)} is no name of a file") from error
     (directory / _LINK).symlink_to(state.name)
 
 

@@ -29,6 +29,14 @@ def test_where_no_file_can_be_written_policies_are_not_seen(
     assert (told in ran.output) is (words != ("top",)), ran.output
 
 
+def test_a_key_that_is_no_name_of_a_file_is_said(asked: Asked) -> None:
+    known = installed()
+    for one in known.lists["/api/v1/namespaces/gpu-share/configmaps"]:
+        one["data"] = {"a\0b": ""}
+    told = r'policies are read from files: "a\x00b" is no name of a file'
+    assert told in asked(known, "doctor").stdout
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -52,7 +52,7 @@ def test_a_link_in_the_place_of_the_new_file_is_not_followed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b'{"word": 1}', b'{"word": "\xff"}', b"[" * 100_000, b'{"word": "' + b"a" * (1 << 20) + b'"}'],
+    [b"", b"{", b'{"word": 1}', b'{"word": "\xff"}', b"[" * 100_000, b'{"word": "' + b"a" * (16 << 20) + b'"}'],
 )
 def test_a_file_that_says_something_else_is_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "said").write_bytes(content)
