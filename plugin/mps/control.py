@@ -175,9 +175,10 @@ class Control:
             waiting.register(file, select.POLLIN)
             began = time.monotonic()
             while not waiting.poll(_PACE_SECONDS * 1000):
-                if time.monotonic() - began >= self._timeout_seconds:
+                goes_on = patience.waits(began)
+                if not goes_on or time.monotonic() - began >= self._timeout_seconds:
                     self._end_silent(process)
-                if not patience.waits(began):
+                if not goes_on:
                     return False
                 self.meanwhile()
             return True

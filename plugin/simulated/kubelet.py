@@ -89,7 +89,7 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         self.stop()
         self.start()
 
-    def wait_for(self, resource: str, *, timeout_seconds: float = 10.0) -> int:
+    def wait_for(self, resource: str, *, timeout_seconds: float = 30.0) -> int:
         """
         Wait until *resource* can be had.
 
@@ -101,7 +101,7 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         """
         return self.wait_until(lambda: self.allocatable(resource), timeout_seconds=timeout_seconds)
 
-    def wait_until(self, condition: Callable[[], int], *, timeout_seconds: float = 10.0) -> int:
+    def wait_until(self, condition: Callable[[], int], *, timeout_seconds: float = 30.0) -> int:
         """Wait until *condition* holds, looking whenever a plugin registers, sends or goes."""
         with self._changed:
             held = self._changed.wait_for(condition, timeout_seconds)

@@ -3,7 +3,7 @@ from threading import Event
 from time import monotonic
 
 
-def wait_until(condition: Callable[[], bool], *, timeout_seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], *, timeout_seconds: float = 30.0) -> None:
     """Look until *condition* holds; for what nothing announces."""
     deadline = monotonic() + timeout_seconds
     pause = Event()

@@ -18,7 +18,7 @@ from typing import Any
 NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which `ssl` has no name for
 
 
-def wait_for(condition: Callable[[], object], *, seconds: float = 10) -> None:
+def wait_for(condition: Callable[[], object], *, seconds: float = 30) -> None:
     """Return as soon as *condition* holds; fail the test if it never does."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -84,7 +84,7 @@ class Server:
         pid = self.process.pid
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
-    def await_workers(self, count: int, *, without: list[int], seconds: float = 10) -> None:
+    def await_workers(self, count: int, *, without: list[int], seconds: float = 30) -> None:
         """Return when so many workers are there, and none of those *without* which it is to be, seen in one look."""
 
         def are_there() -> bool:

@@ -83,7 +83,7 @@ def test_an_answer_is_within_its_bounds(on: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize("by", RULES)
 def test_four_times_the_bytes_are_four_times_the_steps_at_most(by: Any) -> None:
     """Steps are calls of functions, in Python and in C: a number that is the same on every machine."""
-    for (name, on), (_, larger) in zip(dearest(3 * SIZE // 8, by), dearest(3 * SIZE // 2, by), strict=True):
+    for (name, on), (_, larger) in zip(dearest(SIZE // 4, by), dearest(SIZE, by), strict=True):
         answered(larger, by)  # patterns are made once for a process
         assert _steps(larger, by) <= 4.5 * _steps(on, by) + 2000, name
 
