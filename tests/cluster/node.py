@@ -41,10 +41,11 @@ class Node:
     """One node of the cluster."""
 
     place: Place
+    name: str  # of the pod by which it is reached
 
     @classmethod
     @contextmanager
-    def reached(cls, cluster: Cluster) -> Iterator["Node"]:
+    def reached(cls, cluster: Cluster, *, name: str = "node") -> Iterator["Node"]:
         """Start the pod that reaches the node, for as long as this lasts."""
         place = Place.make(cluster, "test-node")
         view = container(
@@ -52,12 +53,12 @@ class Node:
         )
         view["volumeMounts"] = [{"name": "host", "mountPath": "/host"}]
         volumes = [{"name": "host", "hostPath": {"path": "/"}}]
-        place.started(pod(None, view, name="node", hostPID=True, volumes=volumes))
-        yield cls(place)
+        place.started(pod(None, view, name=name, hostPID=True, volumes=volumes))
+        yield cls(place, name)
 
     def run(self, script: str) -> str:
         """Run a line of shell on the node, whose files are under /host."""
-        return self.place.cluster.run(f"kubectl -n {self.place.name} exec -i node -- sh -s", stdin=script)
+        return self.place.cluster.run(f"kubectl -n {self.place.name} exec -i {self.name} -- sh -s", stdin=script)
 
     def kill(self, pattern: str) -> None:
         """Send SIGKILL to a container's first process, the newest of those whose command line has *pattern*."""

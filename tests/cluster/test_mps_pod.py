@@ -88,6 +88,7 @@ def test_what_it_mounts_for_containers_shows_on_the_node(installed: Installation
         return installed.cluster.run(f"kubectl -n gpu-share exec -i {mps} -- python3 -", stdin=program)
 
     assert run(_OFFER) == "\n"
-    with Node.reached(installed.cluster) as node:
+    # By a pod of its own: one that started before has the mounts of then.
+    with Node.reached(installed.cluster, name="node-now") as node:
         assert node.run("ls /host/run/gpu-share/pipes/GPU-a") == "control\n"
     run(_WITHDRAW)
