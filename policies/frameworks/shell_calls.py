@@ -49,15 +49,17 @@ class ShellCalls(ShellTools):
         """Return whose words $1 is one of in *text*; no function has such a name."""
         return f"{POSITIONAL}#{self._contexts.setdefault(text, len(self._contexts))}"
 
-    def _run_words(self, program: str, words: CommandWords) -> None:
+    def _run_words(self, call: Call) -> None:
         """Read what `eval` or `trap` is given."""
-        if self._values.shifts and any(len(text) > 1 for ways in words.places for text in (*ways, words.places)):
+        words = call.words.behind(1)
+        if call.words.line[0] == "trap":
+            for text in dict.fromkeys(words.any_first()):
+                self._run_here(text, EVERYWHERE, is_bash=self._is_bash)
+            return
+        if call.may_begin_later and any(len(text) > 1 for ways in words.places for text in (*ways, words.places)):
             self._values.lose()  # the first of them may be gone
-        if program == "trap":
-            words = CommandWords(words.places[1:2] if words.line[:1] == ["--"] else words.places[:1])
         for text in words.joined():
-            context = EVERYWHERE if program == "trap" else ""
-            self._run_here(text.removeprefix("-- "), context, is_bash=self._is_bash)
+            self._run_here(text.removeprefix("-- "), is_bash=self._is_bash)
 
     def _without_text(self, words: CommandWords) -> CommandWords:
         """Leave out a text that a shell reads, of which it is said apart what is in it."""

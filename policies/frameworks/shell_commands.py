@@ -89,7 +89,7 @@ class ShellCommands(ShellDeclarations):
             self._declare(program, call.named)
             self._declare_kind(call.words)
         elif program in ("eval", "trap"):
-            self._run_words(program, call.words.behind(1))
+            self._run_words(call)
         elif program.rpartition("/")[2] not in SHELLS or not self._start_shell(call):
             return mark if is_function else self._unknown(call)
         return self._computed

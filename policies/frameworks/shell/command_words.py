@@ -1,7 +1,7 @@
 """The words that a command may get: at each place one word, or any of several."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import dropwhile, islice, pairwise
+from itertools import chain, dropwhile, islice, pairwise
 from typing import Final
 
 import msgspec
@@ -180,6 +180,15 @@ class CommandWords:
         for ways in islice(self.places, place, None):
             found += [way[0] for way in ways if way]
             if _is_never_empty(ways):
+                break
+        return found
+
+    def any_first(self) -> list[str]:
+        """List the words of which any may be the first that is no `--`."""
+        found: list[str] = []
+        for ways in self.places:
+            found += chain.from_iterable(ways)
+            if _is_never_empty(ways) and all(way[0] != "--" for way in ways):
                 break
         return found
 

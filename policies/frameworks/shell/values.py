@@ -1,16 +1,17 @@
 """What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import chain, product
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP, UnreadableError
-from policies.frameworks.expansion import A_NUMBER, ANYTHING, UNREAD, Variables, without_implied
+from policies.frameworks.expansion import A_NUMBER, ANYTHING, KINDS, UNREAD, Variables, without_implied
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
-from policies.frameworks.shell.several import MOST_VALUES, one_of
+from policies.frameworks.shell.several import MOST_VALUES, PLAIN, one_of
 from policies.frameworks.shell.split_parts import MOST_PIECES, QUOTED, SPLIT, has_quotes, key_of, written_part
 from policies.frameworks.shell.variables import ShellVariables
 
@@ -18,6 +19,7 @@ _STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its wa
 _STEPS_OF_WAY: Final = 2  # beside those of its characters
 _STEPS_OF_PIECE: Final = 2  # of several into which a way is split
 _FEW_WAYS: Final = 3  # of a word: what a variable holds, and its default
+_ANYWHERE = re.compile(rf"-[\w./:@%+,={UNREAD}{KINDS}-]*|{PLAIN.pattern}", re.ASCII)  # it means the same, evaluated
 _STEPS_OF_MANY: Final = 8  # for each way beside those, which comes to be said, judged and split
 
 
@@ -138,8 +140,15 @@ class Values(ShellVariables):
             case Output():
                 return [self._output(part.script)]
             case _:
-                is_joined = not splits and part.is_all and not self.is_known("IFS")  # by nothing, if it is empty
+                is_joined = not splits and part.is_all and self._joins_otherwise(part.name)
                 return [ANYTHING] if is_joined else without_implied(self._referred(part, is_alone=is_alone))
+
+    def _joins_otherwise(self, name: str) -> bool:
+        """Whether words make another text than all of them with blanks between: the first of them may be gone."""
+        if not self.is_known("IFS"):  # by nothing, if it is empty
+            return True
+        words = chain.from_iterable(self.elements(name)) if self.shifts else ()
+        return any(self._changes(one) or not _ANYWHERE.fullmatch(one) for one in words)
 
     def _output(self, script: Script) -> str:
         """Return what commands write, which are looked at once."""
