@@ -39,6 +39,11 @@ def wish_for(container: str, annotations: Mapping[str, str], *, detects: bool) -
     return Wish(name, adds=name != NO_FRAMEWORK, detects=detects)
 
 
+def _place(one: OwnValue) -> str:
+    """Name a setting, and the variable in whose text it stands, which may be any sentence."""
+    return f"{one.name} in the variable {quoted(one.variable, 50)}" if one.variable else one.name
+
+
 class MemoryCheck:
     """The check of one pod: what users have set is judged in every container with a share, whatever runs there."""
 
@@ -79,7 +84,7 @@ class MemoryCheck:
         """Lower the value, warn of it or deny it; each setting that is *lowered* is warned of once."""
         is_unread = one.verdict == "unread" or not one.is_certain
         sets = "sets" if one.is_certain else "may set"
-        sets = f"{named(slot)} {sets} {one.name} to {one.value}, {_WHY[one.verdict]}"
+        sets = f"{named(slot)} {sets} {_place(one)} to {one.value}, {_WHY[one.verdict]}"
         lower_it = _FIXES.get(one.verdict, _FIX) + _OR_REMOVE_IT * (one.change is not None)
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, lower_it, by=self._policy.source("frameworks.onConflict"))
@@ -88,10 +93,10 @@ class MemoryCheck:
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
             done = "lowered" if one.verdict in ("above", "boundless") else "replaced by the share"
-            text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: {done}"
-            self._found.change(None if one.name in lowered else text)
-            lowered.add(one.name)
-        elif not (is_unread or (one.verdict == "bytes" and budget.is_held)):
+            text = f"{quoted(slot.name, 30)}: {_place(one)} was {one.value}, {_WHY[one.verdict]}: {done}"
+            self._found.change(None if _place(one) in lowered else text)
+            lowered.add(_place(one))
+        elif not (is_unread or (budget.is_held and (one.verdict == "bytes" or one.variable))):
             self._deny(f"{sets}, where it cannot be lowered", lower_it)
         else:
             self._warn_of(slot, one, budget)
@@ -99,7 +104,7 @@ class MemoryCheck:
     def _warn_of(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
         """Say what stays although it may be too much; where all of the GPU is the container's, nothing is."""
         if budget.share < MILLI_PER_GPU:
-            it_is = f"{one.name} {'is' if one.is_certain else 'may be'} {one.value}"
+            it_is = f"{_place(one)} {'is' if one.is_certain else 'may be'} {one.value}"
             limits = "MPS limits it" if budget.is_held else "nothing else limits its memory"
             self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; {limits}")
 
@@ -109,7 +114,7 @@ class MemoryCheck:
             return
         who = one.framework.name if is_its_own else f"a framework such as {one.framework.name}"
         sets = "sets" if one.is_certain else "may set"
-        what = f"{named(slot)} {sets} {one.name}, with which {who} takes memory whatever its share is"
+        what = f"{named(slot)} {sets} {_place(one)}, with which {who} takes memory whatever its share is"
         self._deny(f"{what}: under time-slicing nothing else limits it", f"Remove {one.name}")
 
     def _check_missed(self, slot: Slot, what: str, one: OwnValue, budget: Budget) -> None:

@@ -38,6 +38,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     is_empty: bool = False  # a variable is set to nothing
     is_read: bool = True  # by the program that runs, as far as admission can tell
     fix: str = ""  # what to do about it, where that is nothing usual
+    variable: str = ""  # in whose text it stands, where that is no setting itself
     takes_all: bool = False  # it leaves nothing of the share to a framework that does not start with all of it
 
     @property

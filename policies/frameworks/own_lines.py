@@ -31,14 +31,15 @@ def in_lines(
         text = env[place].value or ""
         options = list(texts.options(text))
         told = _as_told(text, options)
+        name = env[place].name
         lowered = _with_share(text, told, judge) if len(text) <= LONGEST_LOWERED else None
         options = options if lowered is None else told
-        change = None if lowered is None else ReplaceVariable(place, env[place].name, rewrite(lowered))
+        change = None if lowered is None else ReplaceVariable(place, name, rewrite(lowered))
         for one in options:
             change_of_one = change if one.found.is_to_lower else None
-            yield msgspec.structs.replace(one.found, is_read=False, change=change_of_one)
+            yield msgspec.structs.replace(one.found, is_read=False, variable=name, change=change_of_one)
         for found in texts.assigned(text):
-            yield msgspec.structs.replace(found, is_read=False)
+            yield msgspec.structs.replace(found, is_read=False, variable=name)
 
 
 def _as_told(text: str, options: list[OptionInText]) -> list[OptionInText]:

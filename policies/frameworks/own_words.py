@@ -150,10 +150,8 @@ class Words:
         plain = unread.plain(_unescaped(text))
         if plain == variable.value and is_plain(plain):  # looked at before, and lowered
             return
-        for one in self._texts.options(plain):
-            yield msgspec.structs.replace(one.found, is_read=False)
-        for found in self._texts.assigned(plain):
-            yield msgspec.structs.replace(found, is_read=False)
+        for found in self._texts.settings(plain, is_run=False):
+            yield msgspec.structs.replace(found, variable=variable.name)
 
     def _look_at(self, words: list[str], hooks: list[list[str]], unread: UnreadWords) -> None:
         """Look at the command lines for what cannot be read."""

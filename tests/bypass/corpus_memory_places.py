@@ -122,7 +122,7 @@ def _documents() -> Iterator[Greedy]:
     ):
         yield Greedy(f"within the share in a document: {text}", {"env": [variable("C", text)]}, "kept", "kept")
         above = [variable("C", text.replace("0.1", "0.95"))]
-        yield Greedy(f"above it: {text}", {"env": above}, "denied", "denied")
+        yield Greedy(f"above it: {text}", {"env": above}, "warned", "denied")
 
 
 def _sentences() -> Iterator[Greedy]:

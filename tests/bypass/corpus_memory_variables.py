@@ -14,11 +14,11 @@ def of_variables() -> Iterator[Greedy]:
     long = {"env": [variable("ARGS", f"{USE}={'0' * 65}e1")]}
     yield Greedy("a value that is longer than what is looked at", long, "lowered", "denied")
     for value in (f"vllm serve m '{USE}'=0.95", "XLA_PYTHON_CLIENT_MEM_FRACTION=0.95 python x"):
-        yield Greedy(f"the variable {value}", {"env": [variable("RUN", value)]}, "denied", "denied")
+        yield Greedy(f"the variable {value}", {"env": [variable("RUN", value)]}, "warned", "denied")
     within = [variable("ARGS", f"{USE}=0.1"), variable("HELP", "see --gpu and --device"), variable("X", "a-b --c")]
     yield Greedy("variables with nothing above the share", {"env": within}, "kept", "kept")
     parts = [variable("A", "--gpu"), variable("ARGS", "$(A)-memory-utilization=0.95")]
-    yield Greedy("a variable that goes on another one", {"env": parts}, "denied", "denied")
+    yield Greedy("a variable that goes on another one", {"env": parts}, "warned", "denied")
     hidden = "$(vllm serve m --gpu${Z}-memory-utilization=0.95)"
     for name in ("PS4", "BASH_ENV", "BASH_FUNC_x%%"):
         text = f"() {{ {hidden}; }}" if "%" in name else hidden

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policies.grant import Denied
-from tests.policies.pods import container, decided, environment, granted, mutated, only_container, pod, policies
+from tests.policies.pods import container, decided, denied, environment, granted, mutated, only_container, pod, policies
 
 USE = "--gpu-memory-utilization"
 ABBREVIATED = "--gpu-memory-util"
@@ -43,6 +43,7 @@ def test_it_is_lowered_whoever_names_it(on: Any, name: str, lowered: str, by: An
     assert only_container(after)["command"] == only_container(on)["command"]
     assert mutated(after, by) == after
     (warning,) = [one for one in granted(on, by).warnings if USE in one and "cannot be added" not in one]
+    assert f'{USE} in the variable "{name}" was' in warning
     assert warning.endswith(": lowered")
 
 
@@ -53,7 +54,6 @@ def test_it_is_lowered_whoever_names_it(on: Any, name: str, lowered: str, by: An
         sh("vllm serve m ${A}01e1", A=f"{USE}=0.0"),  # 0.001e1 before, and 0.0801e1 by the share
         sh("exec vllm serve m $(A)01e1", A=f"{USE}=0.0"),
         sh("vllm serve m $B", A=f"{USE}=0.0", B="$(A)01e1"),
-        of(["/start.sh"], A=f"{USE}=0.0", B="$(A)01e1"),
     ],
 )
 def test_what_becomes_more_than_the_share_by_that_is_denied(on: Any, by: Any) -> None:
@@ -75,6 +75,22 @@ def test_one_with_quotes_references_or_brackets_is_denied(value: str) -> None:
     decision = decided(of(["/start.sh"], ARGS=value, C="$C", U=""), SLICED)
     assert isinstance(decision, Denied)
     assert decision.deny.code == "MemoryArgumentAboveShare"
+
+
+IN_TEXTS = [
+    {"A": f"{USE}=0.0", "TEXT": "$(A)01e1"},
+    {"TEXT": f'Revert "Set {USE}=0.95"\n\nThis reverts commit 1a2b.'},
+    {"TEXT": "docs: don't use XLA_PYTHON_CLIENT_MEM_FRACTION=.9"},
+]
+
+
+@pytest.mark.parametrize("env", IN_TEXTS, ids=["made of another one", "message", "title"])
+def test_what_a_text_in_a_variable_names_is_a_warning_under_mps_and_both_say_in_which(env: dict[str, str]) -> None:
+    (warning,) = [one for one in granted(of(["/start.sh"], **env)).warnings if one.endswith("MPS limits it")]
+    assert 'in the variable "TEXT" is' in warning
+    assert 'in the variable "TEXT" to' in denied(of(["/start.sh"], **env), SLICED).message
+    by = policies("frameworks: {onConflict: deny}")
+    assert "(_default.yaml:1)" in denied(of(["/start.sh"], **env), by).message
 
 
 @pytest.mark.parametrize("value", [f"{USE}=0.9; x {ABBREVIATED}=0.9", f"{USE}=0.05 {ABBREVIATED}=0.9"])
