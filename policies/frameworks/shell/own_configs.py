@@ -9,8 +9,8 @@ from policies.frameworks.written_form import canonical
 
 _PROGRAMS: Final = frozenset(
     (
-        *("caddy", "cloudflared", "containerd", "curl", "fluent-bit", "nats-server", "oras", "otelcol"),
-        *("otelcol-contrib", "rclone", "s3cmd", "telegraf", "vector", "wget"),
+        *("caddy", "cloudflared", "containerd", "crane", "curl", "fluent-bit", "gunicorn", "litellm", "nats-server"),
+        *("oauth2-proxy", "oras", "otelcol", "otelcol-contrib", "rclone", "s3cmd", "telegraf", "vault", "vector", "wget"),
     )
 )
 _NAME: Final = "config"
@@ -25,7 +25,8 @@ def has_own_config(line: Sequence[str]) -> bool:
     name = line[at].rpartition("/")[2]
     if name == "cmake":  # else it may be `cmake -E env`, and behind -- are the words of another
         return is_in_usual_place(line[at]) and line[at + 1 : at + 2] == ["--build"] and "--" not in line
-    return name in _PROGRAMS and is_in_usual_place(line[at]) and not runs_another(line[at:])
+    is_its_own = is_in_usual_place(line[at]) or line[at] == f"/{name}"  # where images of one program have it
+    return name in _PROGRAMS and is_its_own and not runs_another(line[at:])
 
 
 def is_config(word: str) -> bool:

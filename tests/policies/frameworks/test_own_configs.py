@@ -22,6 +22,9 @@ OWN = [
     "[ -f /x ] && rclone --config /x sync a b || exit 1",
     "for one in a b; do curl --config $one http://y; done",
     "otelcol --config /etc/otel.yaml &",
+    "/otelcol-contrib --config=/etc/otel.yaml &",
+    "litellm --config /etc/litellm.yaml --port 4000 &",
+    "crane --config /x pull y z",
     "cmake --build build --config Release",
 ]
 OF_A_FRAMEWORK = [
@@ -31,6 +34,7 @@ OF_A_FRAMEWORK = [
     "echo --config /x | xargs vllm serve m",
     'curl() { vllm serve m "$@"; }; curl --config /x',
     "./curl serve m --config /x",
+    "/app/litellm serve m --config /x",
     "sudo -nu curl vllm serve m --config /x",
     "time --output curl vllm serve m --config /x",
     'set -- curl vllm serve m --config /x; shift; "$@"',
