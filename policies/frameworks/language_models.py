@@ -15,6 +15,7 @@ VLLM = Framework(
         "python -m vllm.entrypoints.grpc_server",
         "python -m dynamo.vllm",  # which takes vLLM's arguments beside its own
     ),
+    other_programs=("vllm bench serve", "vllm chat", "vllm complete", "vllm collect-env"),  # which start no engine
     image_takes_arguments=True,
     memory=Memory(
         spellings=(
