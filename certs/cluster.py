@@ -6,35 +6,25 @@ in it, and the API server rejects it with a conflict if the object has changed s
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
-import msgspec
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
-from certs.errors import ClusterError, ConflictError
+from certs.answers import answer_of, metadata_of
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from program.http_date import time_of
 
-T = TypeVar("T")
 K = TypeVar("K", client.V1Secret, client.V1MutatingWebhookConfiguration)
 
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
-_REMEDIES: Final = {
-    401: "check the token of the ServiceAccount, or the kubeconfig",
-    403: "grant the permission to this ServiceAccount or user",
-    404: "create the namespace first",
-    422: "if the object is immutable, delete it, and the next pass creates a new one",
-}
 _GONE_OR_CHANGED: Final = frozenset({_NOT_FOUND, _CONFLICT})  # of a patch: the object existed when it was read
-_LONGEST: Final = 500  # of what others have written
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
 # A strategic merge finds the webhook by its name, wherever it stands in the list.
@@ -145,11 +135,10 @@ class Cluster:
                 if error.status != _NOT_FOUND:
                     raise
                 return _Found(), error.headers
-            metadata = data.metadata or client.V1ObjectMeta()
-            read = _Found(metadata.resource_version or "", content(data), metadata.annotations or {})
-            return read, headers
+            metadata = metadata_of(data)
+            return _Found(metadata.resource_version, content(data), metadata.annotations or {}), headers
 
-        read, headers = _call(what, found)
+        read, headers = answer_of(what, found)
         self._time = time_of(headers or {})
         return read
 
@@ -158,9 +147,9 @@ class Cluster:
         settings = {"caBundle": b64encode(bundle).decode()}
         webhooks = [{"name": webhook, "clientConfig": settings} for webhook in found.webhooks]
         body = {"metadata": {"resourceVersion": found.versions[name]}, "webhooks": webhooks}
-        _call(
+        answer_of(
             f"patch mutatingwebhookconfigurations {name}",
-            lambda: self._admission.patch_mutating_webhook_configuration(name, body, **_PATCH),
+            lambda: metadata_of(self._admission.patch_mutating_webhook_configuration(name, body, **_PATCH)),
             conflicts=_GONE_OR_CHANGED,
         )
 
@@ -168,60 +157,19 @@ class Cluster:
         if version is None:
             body["metadata"] = {"name": name, "labels": _LABELS} | _without_nulls(body["metadata"])
             secret = client.V1Secret.model_validate(_without_nulls(body))
-            _call(
+            answer_of(
                 f"create secrets {name}",
-                lambda: self._core.create_namespaced_secret(self._namespace, secret, **_WRITE),
+                lambda: metadata_of(self._core.create_namespaced_secret(self._namespace, secret, **_WRITE)),
                 conflicts={_CONFLICT},
             )
             return
         body["metadata"]["resourceVersion"] = version
         del body["type"]  # immutable
-        _call(
+        answer_of(
             f"patch secrets {name}",
-            lambda: self._core.patch_namespaced_secret(name, self._namespace, body, **_PATCH),
+            lambda: metadata_of(self._core.patch_namespaced_secret(name, self._namespace, body, **_PATCH)),
             conflicts=_GONE_OR_CHANGED,
         )
-
-
-def _call(what: str, call: Callable[[], T], *, conflicts: Container[int] = ()) -> T:
-    """
-    Make a request; *conflicts* are the statuses by which the API server says that the object is another one by now.
-
-    Raises:
-        ConflictError: If it says so.
-        ClusterError: If it rejects the request, cannot be reached, or answers something else.
-    """
-    try:
-        return call()
-    except ApiException as error:
-        if error.status in conflicts:
-            raise ConflictError(what) from None
-        remedy = _REMEDIES.get(error.status, "see the log of the API server")
-        raise ClusterError(f"cannot {what}: {_message(error)}: {remedy}") from None
-    except HTTPError as error:
-        raise ClusterError(
-            f"cannot {what}: the API server cannot be reached: {_line(str(error))}: check its address and the network"
-        ) from None
-    except (config.ConfigException, OSError) as error:  # of the token, or of what gives it
-        raise ClusterError(f"cannot {what}: {_line(str(error))}") from None
-    except (ValueError, LookupError, RecursionError) as error:  # the second: no encoding of Python has its name
-        reason = _line(f"{type(error).__name__} {error}")
-        raise ClusterError(
-            f"cannot {what}: the answer is not what an API server gives: {reason}: is a proxy in between?"
-        ) from None
-
-
-def _message(error: ApiException) -> str:
-    """Return the API server's message in one line, or the status and reason where there is none."""
-    try:
-        message = msgspec.json.decode(error.body or "")["message"]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-        message = f"{error.status} {error.reason}"
-    return _line(str(message))
-
-
-def _line(text: str) -> str:
-    return " ".join(text[: 2 * _LONGEST].split())[:_LONGEST]
 
 
 def _data(secret: client.V1Secret) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """What answers in place of the API server, such as a proxy with a page of its own."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from typing import Any
 
 import pytest
 from kubernetes import client
@@ -9,7 +9,9 @@ from kubernetes import client
 from certs.cluster import Cluster
 from certs.errors import ClusterError
 from policies.contract import CA_SECRET, SERVING_SECRET
+from tests.certs.pass_over_http import PERMISSIONS, emptied, run
 from tests.certs.simulated_api_server import SimulatedApiServer
+from tests.serving import serving
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,7 @@ from tests.certs.simulated_api_server import SimulatedApiServer
         b"<html>",
         b"",
         b"[]",
+        b"null",
         b"\xff",
         b"{} in an unknown encoding",
         b'{"metadata": 1}',
@@ -45,14 +48,34 @@ def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes, sta
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
-        Thread(target=proxy.serve_forever).start()
-        with (
-            client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{proxy.server_port}")) as api,
-            pytest.raises(ClusterError, match=rf"^cannot get mutating.*: {said}"),
-        ):
-            Cluster(api, namespace="gpu-share").read()
-        proxy.shutdown()
+    with (
+        serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port,
+        client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{port}")) as api,
+        pytest.raises(ClusterError, match=rf"^cannot get mutating.*: {said}"),
+    ):
+        Cluster(api, namespace="gpu-share").read()
+
+
+@pytest.mark.parametrize("answer", [(200, {}), (204, None), (201, {"kind": "Pod", "metadata": {"name": "a"}})])
+@pytest.mark.parametrize("call", sorted(PERMISSIONS))
+def test_an_answer_without_the_object_is_one_line_for_every_call(
+    server: SimulatedApiServer,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    answer: tuple[int, Any],
+) -> None:
+    if call.startswith("patch"):
+        emptied(server)
+    handle = server.handle
+
+    def without_the_object(*request: Any) -> tuple[int, Any]:
+        real = handle(*request)
+        return answer if call == str(server.calls[-1][0]) and real[0] < 300 else real
+
+    monkeypatch.setattr(server, "handle", without_the_object)
+    with pytest.raises(ClusterError, match=rf"^cannot {call}.*: the answer is not .*: is a proxy in between\?$"):
+        run(cluster)
 
 
 @pytest.mark.parametrize("name", [CA_SECRET, SERVING_SECRET])
