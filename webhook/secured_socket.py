@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from webhook.settings import MAX_EMPTY_BYTES, SEND_BUFFER_BYTES, WIDE_BUFFER_BYTES
+from webhook.settings import MAX_EMPTY_BYTES, MAX_SESSIONS, SEND_BUFFER_BYTES, WIDE_BUFFER_BYTES
 
 # At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
 PIECE_BYTES: Final = 8 * 1024
@@ -131,11 +131,22 @@ class SecuredSocket:
     def say_goodbye(self) -> None:
         """Send TLS's last record and TCP's, if that can be done at once."""
         if self._has_begun:
-            with suppress(OSError):  # it waits for the caller's last record, which we do not
-                self._tls.unwrap()
+            if not self._fills_cache:
+                with suppress(OSError):  # it waits for the caller's last record, which we do not
+                    self._tls.unwrap()
             self._send_if_possible()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
+
+    @property
+    def _fills_cache(self) -> bool:
+        """
+        Whether OpenSSL keeps many sessions already, and would keep this one.
+
+        Of TLS 1.2 it keeps 20,480, for two hours, and Python cannot tell it another number. It drops that of a
+        connection to which we send no last record: our answers say how long they are, so that nobody misses it.
+        """
+        return self._tls.version() == "TLSv1.2" and self.context.session_stats()["number"] > MAX_SESSIONS
 
     def discard(self) -> int:
         """Take some of what comes, and do not decrypt it; the number of bytes, 0 at the end."""

@@ -10,6 +10,7 @@ MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender o
 MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
 MAX_HELD_BYTES = 16 * 1024 * 1024  # of bodies that one worker has not got in whole yet, and answers nobody takes
 MAX_EMPTY_BYTES = 32 * 1024  # of TLS in which nothing is for us; a record has 16 KiB, a handshake takes less
+MAX_SESSIONS = 1000  # of TLS 1.2 that one worker keeps when their connections have ended, 1 KiB each
 RECEIVE_BUFFER_BYTES = 16 * 1024  # of the kernel, for each connection; it takes twice as much, and counts it as ours
 WIDE_BUFFER_BYTES = 64 * 1024  # for those that come while few are here: then large pods arrive in fewer round trips
 WIDE_CONNECTIONS = 64  # of one worker

@@ -157,7 +157,8 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # A resumed session shows no certificate, so a caller could go on with the old one.
+    # Nobody gets a ticket. By TLS 1.2 a session can still be resumed, by its ID: with this pair alone, for sessions are
+    # kept in the context. How many of them is bounded where a connection ends (`SecuredSocket.say_goodbye`).
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     try:

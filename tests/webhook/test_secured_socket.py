@@ -51,3 +51,40 @@ def test_who_sends_key_updates_is_slow_and_who_sends_requests_is_not(certificate
         with pytest.raises(BlockingIOError):
             other.read_into(buffer)
         assert (usual.is_slow, other.is_slow) == (False, True)
+
+
+def last_record(certificate: ServingCertificate, context: ssl.SSLContext) -> bytes:
+    """Connect, let the server end it, and give what it sends then."""
+    with contextlib.ExitStack() as stack:
+        theirs, ours = (stack.enter_context(one) for one in socket.socketpair())
+        ours.settimeout(0)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        secured = SecuredSocket(ours)
+        for step in (lambda: secured.begin(certificate.newest), secured.shake_hands, secured.shake_hands):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            theirs.sendall(outgoing.read())
+            with contextlib.suppress(BlockingIOError):
+                step()
+            with contextlib.suppress(BlockingIOError):
+                incoming.write(theirs.recv(65536, socket.MSG_DONTWAIT))
+        client.do_handshake()
+        secured.say_goodbye()
+        secured.close()
+        return theirs.recv(65536)
+
+
+@pytest.mark.parametrize(
+    ("version", "kept", "goodbyes"), [(ssl.TLSVersion.TLSv1_2, 3, 3), (ssl.TLSVersion.TLSv1_3, 0, 6)]
+)
+def test_sessions_that_can_be_resumed_are_kept_up_to_a_number(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion, kept: int, goodbyes: int
+) -> None:
+    monkeypatch.setattr("webhook.secured_socket.MAX_SESSIONS", 3)
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    caller = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+    caller.maximum_version = version
+    last = [last_record(certificate, caller) for _ in range(6)]
+    assert certificate.newest().session_stats()["number"] == kept
+    assert [bool(record) for record in last] == [True] * goodbyes + [False] * (6 - goodbyes)
