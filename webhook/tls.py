@@ -136,13 +136,19 @@ class ServingCertificate:
                 f"--cert {self._certificate}: it is not valid before {as_utc(new.begins)} by the clock of this node: "
                 "wait until then, give one that is valid, or correct the clock"
             )
-            self._again, self._other = min(new.begins, old.ends or inf), newest._replace(fault=fault)
+            self._again, self._other = min(new.begins, old.ends), newest._replace(fault=fault)
             raise fault
 
     def _read(self) -> _Pair:
         content = _content("--cert", self._certificate)
         _content("--key", self._key)
-        return _Pair(_context(self._certificate, self._key), validity_of(content))
+        context = _context(self._certificate, self._key)
+        try:
+            return _Pair(context, validity_of(content))
+        except ValueError:  # OpenSSL serves it, and callers reject it
+            raise CertificateError(
+                f"--cert {self._certificate}: until when it is valid cannot be read: give one with times as in RFC 5280"
+            ) from None
 
     def _state(self) -> _State | None:
         try:

@@ -10,20 +10,24 @@ from binascii import a2b_base64
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-# By each of the names that OpenSSL takes, in lines of their own, as it wants them.
+# By each of the names that OpenSSL takes, in lines of their own, as it wants them. It skips the mark of UTF-8 before
+# the first line that it looks at, also behind a block.
 _PEM: Final = re.compile(
-    rb"^-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n([^-]*)-----END \1-----", re.MULTILINE
+    rb"^(?:(?:\A|(?<=-----\n)|(?<=-----\r\n))\xef\xbb\xbf)?"
+    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n([^-]*)-----END \1-----",
+    re.MULTILINE,
 )
+_UTC_TIME: Final = re.compile(r"[0-9]{14}Z")  # the one form that RFC 5280 has
 _SEQUENCE, _VERSION, _SHORT_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _LONG = 0x80  # of a length: so many bytes follow that hold it
 _FIRST_OF_1900S = "50"  # of the years with two digits
 
 
 class Validity(NamedTuple):
-    """When a certificate begins and ends to be valid, in seconds since 1970; 0 for what is not known."""
+    """When a certificate begins and ends to be valid, in seconds since 1970."""
 
-    begins: float = 0.0
-    ends: float = 0.0
+    begins: float
+    ends: float
 
     def is_ahead(self, now: float) -> bool:
         """Whether it is not valid yet."""
@@ -31,18 +35,23 @@ class Validity(NamedTuple):
 
     def is_over(self, now: float) -> bool:
         """Whether it has expired."""
-        return self.ends != 0 and self.ends <= now
+        return self.ends <= now
 
 
 def validity_of(pem: bytes) -> Validity:
-    """Read the validity of the first certificate of a file."""
+    """
+    Read the validity of the first certificate of a file.
+
+    Raises:
+        ValueError: If there is none, or its validity cannot be read.
+    """
     found = _PEM.search(pem)
     if found is None:
-        return Validity()
+        raise ValueError("expected a certificate in PEM form")
     try:
         return _validity(a2b_base64(found[2]))
-    except (ValueError, IndexError):
-        return Validity()
+    except IndexError:
+        raise ValueError("shorter than a certificate") from None
 
 
 def as_utc(seconds: float) -> str:
@@ -67,6 +76,8 @@ def _time(der: bytes, at: int) -> float:
     text = der[begin:end].decode("ascii")
     if is_short:
         text = ("19" if text >= _FIRST_OF_1900S else "20") + text
+    if not _UTC_TIME.fullmatch(text):
+        raise ValueError(f"expected a time in UTC with seconds, got {text}")
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
 

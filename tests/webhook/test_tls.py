@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import resource
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ import pytest
 
 from certs.issuer import issue_to_directory, new_ca
 from tests.webhook.serving import wait_for
-from webhook.tls import ServingCertificate
+from webhook.tls import CertificateError, ServingCertificate
 
 
 def test_a_pair_that_could_not_be_read_for_want_of_descriptors_is_read_again(tmp_path: Path) -> None:
@@ -109,3 +110,28 @@ def test_a_pair_that_is_not_valid_yet_replaces_one_that_is_not_either(tmp_path: 
     before = certificate.newest()
     issue(tmp_path, days_ago=-1)
     assert certificate.newest() is not before
+
+
+def with_end(pem: bytes, time: bytes) -> bytes:
+    """Give a certificate another end of its validity, in a form that OpenSSL loads and no library reads."""
+    der = bytearray(ssl.PEM_cert_to_DER_cert(pem.decode()))
+    (end,) = [one.end() for one in re.finditer(rb"\x17\x0d[0-9]{12}Z(?=\x30)", bytes(der))]
+    validity = bytes(der).rindex(b"\x30\x1e", 0, end)
+    for begin, stop in ((2, 4), (6, 8), (validity + 1, validity + 2)):  # of the lengths of what it is in
+        der[begin:stop] = (int.from_bytes(der[begin:stop]) + len(time) - 13).to_bytes(stop - begin)
+    der[end - 14 : end] = bytes([len(time)]) + time
+    return ssl.DER_cert_to_PEM_cert(bytes(der)).encode()
+
+
+@pytest.mark.parametrize("time", [b"2601010000Z", b"260101000000+0000"])
+def test_a_pair_whose_end_cannot_be_read_is_not_taken(tmp_path: Path, time: bytes) -> None:
+    issue(tmp_path, days_ago=0)
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    before = certificate.newest()
+    issue(tmp_path, days_ago=1)
+    (tmp_path / "tls.crt").write_bytes(with_end((tmp_path / "tls.crt").read_bytes(), time))
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    assert certificate.newest() is before
+    assert "tls.crt: until when it is valid cannot be read" in str(certificate.newest_error)
+    with pytest.raises(CertificateError, match="cannot be read"):
+        ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
