@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from policies import contract
-from program.front import FAILED, end
+from program.front import FAILED, UNUSABLE, end
 from program.options import DIRECTORY, metrics_option, option
 
 
@@ -20,8 +20,12 @@ def certs() -> None:
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     """Write a CA certificate and a serving certificate signed by it."""
-    from certs.issuer import IssueError, issue_to_directory
+    from certs.issuer import IssueError, check_names, issue_to_directory
 
+    try:
+        check_names(dns)
+    except IssueError as error:
+        end(f"--dns: {error}", UNUSABLE)
     try:
         issue_to_directory(out, dns_names=dns)
     except IssueError as error:

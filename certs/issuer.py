@@ -5,6 +5,7 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -129,12 +130,12 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _alternative_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        if not _DNS_NAME.fullmatch(name):
-            raise IssueError(f"expected a DNS name or an IP address, got {name!a}") from None
-        return x509.DNSName(name)
+    with suppress(ValueError):
+        if "%" not in name:  # before a zone, which says something on one machine alone
+            return x509.IPAddress(ipaddress.ip_address(name))
+    if not _DNS_NAME.fullmatch(name):
+        raise IssueError(f"expected a DNS name or an IP address, got {name!a}")
+    return x509.DNSName(name)
 
 
 def _key_usage(*, digital_signature: bool = False, signs_certificates: bool = False) -> x509.KeyUsage:

@@ -85,7 +85,9 @@ def test_two_cas_created_in_one_second_have_different_names() -> None:
     assert new_ca(now=NOW).certificate.subject != new_ca(now=NOW).certificate.subject
 
 
-@pytest.mark.parametrize("name", ["", "münchen.svc", "a b", "-a.svc", "a..svc", "a" * 64, "127.0.0.1:8443"])
+@pytest.mark.parametrize(
+    "name", ["", "münchen.svc", "a b", "-a.svc", "a..svc", "a" * 64, "127.0.0.1:8443", "fe80::1%eth0"]
+)
 def test_an_invalid_name_is_an_error(name: str) -> None:
     with pytest.raises(IssueError, match=r"^expected a DNS name or an IP address, got"):
         new_ca(now=NOW).issue(("localhost", name), now=NOW)
