@@ -8,7 +8,7 @@ import click
 
 from policies.policy_set import PolicySet
 from program.front import FAILED, UNUSABLE, end, standard_input
-from program.options import DIRECTORY, FILE, SHIPPED_POLICIES, option, policies_option
+from program.options import DIRECTORY, FILE, FILE_OR_INPUT, SHIPPED_POLICIES, option, policies_option
 
 if TYPE_CHECKING:
     from policies.errors import PolicyError
@@ -39,12 +39,12 @@ def check(*, directory: Path) -> None:
     try:
         directory.stat()
         made = load(directory)
+        files = policy_files(directory)
+        unread = left_unread(files, unread_files(directory))
     except OSError as error:
         end(f"{directory}: cannot be read ({error.strerror}): name the directory that holds the policy files", UNUSABLE)
     except PolicyError as error:
         _end_with(error, FAILED)
-    files = policy_files(directory)
-    unread = left_unread(files, unread_files(directory))
     for oversight in (*oversights(made, files, kustomization(directory)), *unread):
         found = oversight.below(str(directory))
         click.echo(f"{found.place}: warning: {found.told}", err=True)
@@ -104,7 +104,7 @@ def show(*, namespace: str, policies: Path) -> None:
 
 
 @policy.command("import", short_help="Translate the configuration of NVIDIA's device plugin.")
-@click.argument("file", metavar="FILE|-", type=click.Path(allow_dash=True))
+@click.argument("file", metavar="FILE|-", type=FILE_OR_INPUT)
 @option("--nodes", of="import", type=FILE, help="The configuration of each node, as two columns of kubectl get nodes.")
 @option("--default", of="import", metavar="NAME", help="The configuration of nodes without the label.")
 @click.option("--no-default", is_flag=True, help="Nodes without the label have no configuration.")

@@ -12,7 +12,17 @@ from program.listening import host_and_port
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Directory(click.Path):
+class Place(click.Path):
+    """A path; an empty text, which a variable of the shell that is not set gives, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take *value*, unless it is empty: Python takes that for the working directory."""
+        if not str(value):
+            self.fail('expected a path, got ""', param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Directory(Place):
     """The path of a directory, which may not be there yet."""
 
     def __init__(self) -> None:
@@ -43,7 +53,8 @@ class Text(click.ParamType[str]):
 
 DIRECTORY: Final = Directory()
 TEXT: Final = Text()
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FILE: Final = Place(path_type=Path, dir_okay=False)
+FILE_OR_INPUT: Final = Place(allow_dash=True)
 SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
 
 _PREFIX = "GPU_SHARE_"

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from program.front import UNUSABLE, end, failed, standard_input
-from program.options import FILE, metrics_option, option, policies_option
+from program.options import FILE, FILE_OR_INPUT, metrics_option, option, policies_option
 
 if TYPE_CHECKING:
     from webhook.preview.command import Rules
@@ -40,7 +40,7 @@ def webhook(
 
 
 @click.command(short_help="Show what the webhook would do with pods in files.")
-@click.argument("files", nargs=-1, metavar="[FILE...|-]", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, metavar="[FILE...|-]", type=FILE_OR_INPUT)
 @option("--namespace", "-n", of="preview", metavar="NAME", help="Namespace of the pods, instead of what the files say.")
 @policies_option
 @option(

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from gpu_share import main
+from policies.reading import store
+from program.options import Place
 from tests.command_line import options
 
 ROOT = Path(__file__).parent.parent.parent
@@ -81,7 +84,15 @@ def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
     assert "Traceback" not in ran.output
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["webhook"], ["preview", "--output", "xml"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["webhook"],
+        ["preview", "--output", "xml"],
+        ["certs", "issue", "--out", "out", "--dns", "fe80::1%eth0"],
+    ],
+)
 def test_bad_usage_is_said_in_one_line(arguments: list[str]) -> None:
     said = CliRunner().invoke(main, arguments).stderr
     assert said.startswith("gpu-share: ")
@@ -106,6 +117,32 @@ def test_sentences_of_bad_usage_end_before_the_next_one(
     assert CliRunner().invoke(main, arguments).stderr == f"gpu-share: {said} See main policy check --help\n"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["webhook", "--cert", "c", "--key", "k", "--policies"],
+        ["webhook", "--cert"],
+        ["certs", "issue", "--out"],
+        ["policy", "check"],
+        ["policy", "import"],
+        ["preview", "pod.yaml"],
+        ["top", "--kubeconfig"],
+        ["plugin", "--cdi-dir"],
+    ],
+)
+def test_an_empty_path_is_bad_usage_and_not_the_working_directory(arguments: list[str]) -> None:
+    ran = CliRunner().invoke(main, [*arguments, ""])
+    assert ran.exit_code == 2
+    assert 'expected a path, got "". See' in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_every_path_of_an_option_is_of_the_type_that_takes_no_empty_one() -> None:
+    paths = [option.type for _, option in options() if isinstance(option.type, click.Path)]
+    assert len(paths) > 20
+    assert all(isinstance(one, Place) for one in paths)
+
+
 def test_a_missing_file_is_named_in_one_line() -> None:
     ran = CliRunner().invoke(main, ["preview", "/no/such/file.yaml"])
     assert ran.exit_code == 2
@@ -113,6 +150,22 @@ def test_a_missing_file_is_named_in_one_line() -> None:
         ran.stderr
         == "gpu-share: /no/such/file.yaml: cannot be read (No such file or directory): name a file with pods\n"
     )
+
+
+def test_a_directory_that_vanishes_while_it_is_checked_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = store.load
+
+    def load_and_vanish(directory: Path) -> object:
+        loaded = load(directory)
+        directory.rmdir()
+        return loaded
+
+    monkeypatch.setattr(store, "load", load_and_vanish)
+    ran = CliRunner().invoke(main, ["policy", "check", str(tmp_path)])
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"gpu-share: {tmp_path}: cannot be read (No such file or directory): ")
 
 
 TOO_LONG = "/tmp/" + 300 * "a"  # for a name, so that nobody can look at it; root can at what others may not see
