@@ -31,10 +31,12 @@ UNGRANTED = [one for one in ATTEMPTS if one.by != "policy" and one.name not in F
 
 
 @pytest.fixture(scope="module")
-def seen(first: Installation) -> dict[str, Place]:
-    """Give a namespace for each set of rules."""
+def seen(first: Installation) -> Iterator[dict[str, Place]]:
+    """Give a namespace for each set of rules, of whose annotations `gpu-share doctor` would warn afterwards."""
     names = {**RULES, "": "rules-0"}
-    return {rules: Place.make(first.cluster, name, annotations=ANNOTATIONS) for rules, name in names.items()}
+    yield {rules: Place.make(first.cluster, name, annotations=ANNOTATIONS) for rules, name in names.items()}
+    for name in {*names.values()}:
+        first.cluster.api.ask("DELETE", f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture(scope="module")
