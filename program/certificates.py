@@ -8,7 +8,7 @@ from cryptography import x509
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
 _OF_OPENSSL = re.compile(  # what it serves; before the first line that it looks at, it skips the mark of UTF-8
     rb"^(?:(?:\A|(?<=-----\n)|(?<=-----\r\n))\xef\xbb\xbf)?"
-    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n[^-]*-----END \1-----",
+    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^\S\n]*+\n[^-]*+-----END \1-----",
     re.MULTILINE,
 )
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 # the first line that it looks at, also behind a block.
 _PEM: Final = re.compile(
     rb"^(?:(?:\A|(?<=-----\n)|(?<=-----\r\n))\xef\xbb\xbf)?"
-    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----\s*\n([^-]*)-----END \1-----",
+    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^\S\n]*+\n([^-]*+)-----END \1-----",
     re.MULTILINE,
 )
 _UTC_TIME: Final = re.compile(r"[0-9]{14}Z")  # the one form that RFC 5280 has

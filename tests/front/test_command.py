@@ -93,7 +93,8 @@ def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
         ["certs", "issue", "--out", "out", "--dns", "fe80::1%eth0"],
     ],
 )
-def test_bad_usage_is_said_in_one_line(arguments: list[str]) -> None:
+def test_bad_usage_is_said_in_one_line(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     said = CliRunner().invoke(main, arguments).stderr
     assert said.startswith("gpu-share: ")
     assert said.count("\n") == 1
@@ -130,7 +131,10 @@ def test_sentences_of_bad_usage_end_before_the_next_one(
         ["plugin", "--cdi-dir"],
     ],
 )
-def test_an_empty_path_is_bad_usage_and_not_the_working_directory(arguments: list[str]) -> None:
+def test_an_empty_path_is_bad_usage_and_not_the_working_directory(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, [*arguments, ""])
     assert ran.exit_code == 2
     assert 'expected a path, got "". See' in ran.stderr

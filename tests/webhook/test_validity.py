@@ -73,11 +73,16 @@ def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
         b"some text\n" + MARK + other,
         MARK * 2 + other,
     ):
-        assert (
-            validity_of(before + pem) == expected
-        )  # OpenSSL skips one mark, where it begins to look for a certificate
+        # OpenSSL skips one mark, where it begins to look for a certificate.
+        assert validity_of(before + pem) == expected
         assert first_certificate(before + pem) == first
-    for before in (b"# with " + begin + b" in it\n", b" " + other, begin + b"MII\n", (b" " + begin + b"\n") * 40_000):
+    for before in (
+        b"# with " + begin + b" in it\n",
+        b" " + other,
+        begin + b"MII\n",
+        (b" " + begin + b"\n") * 40_000,
+        begin + b"\n" * 1_000_000 + b"-\n",
+    ):
         assert validity_of(before + pem) == expected  # of what OpenSSL serves: its lines are their own
         served = first_certificate(before + pem)
         assert served is not None
