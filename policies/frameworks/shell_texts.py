@@ -175,6 +175,8 @@ class ShellTexts:
         if is_text and self._depth and is_made_up(text):
             self._find("")
         self._runs_kept |= is_text and may_refer(text)
+        if self._values.may_be_shortened(text):
+            self._values.lose()
         is_told = script is not None and all(command.is_written for command in script.commands)
         with self._inside(text, how, context, is_text=is_text):
             if not is_text and is_told and not self._index.names_framework(text):

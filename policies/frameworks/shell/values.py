@@ -41,6 +41,11 @@ class Values(ShellVariables):
         self._runs, self._changes = runs, changes
         super().__init__(variables, opens)
 
+    def begin(self) -> None:
+        """Forget what a command line has set."""
+        super().begin()
+        self._shortened: set[str] = set()  # texts of words of which the first may be gone
+
     def again(self) -> None:
         """Begin to read it once more, with what it has set."""
         super().again()
@@ -140,15 +145,28 @@ class Values(ShellVariables):
             case Output():
                 return [self._output(part.script)]
             case _:
-                is_joined = not splits and part.is_all and self._joins_otherwise(part.name)
-                return [ANYTHING] if is_joined else without_implied(self._referred(part, is_alone=is_alone))
+                is_joined = not splits and part.is_all
+                if is_joined and not self.is_known("IFS"):  # by nothing, if it is empty
+                    return [ANYTHING]
+                values = without_implied(self._referred(part, is_alone=is_alone))
+                if is_joined and self.shifts:
+                    self._take_joined(part.name, values)
+                return values
 
-    def _joins_otherwise(self, name: str) -> bool:
-        """Whether words make another text than all of them with blanks between: the first of them may be gone."""
-        if not self.is_known("IFS"):  # by nothing, if it is empty
-            return True
-        words = chain.from_iterable(self.elements(name)) if self.shifts else ()
-        return any(self._changes(one) or not _ANYWHERE.fullmatch(one) for one in words)
+    def _take_joined(self, name: str, values: list[str]) -> None:
+        """Take note of the texts that words make of which the first may be gone, unless the others are plain."""
+        words = chain.from_iterable(self.elements(name))
+        if any(self._changes(one) or not _ANYWHERE.fullmatch(one) for one in words):
+            texts = [_with_single_blanks(one.replace(SPLIT, " ").replace(QUOTED, "")) for one in values]
+            self._shortened.update(one for one in texts if " " in one)
+
+    def may_be_shortened(self, text: str) -> bool:
+        """Whether words were joined in a *text* of which the first may be gone, so that it may mean something else."""
+        if not self._shortened:
+            return False
+        self._of_container.work(len(self._shortened) * (_STEPS_OF_WAY + len(text) // CHARACTERS_OF_STEP))
+        one = _with_single_blanks(text)
+        return any(some in one for some in self._shortened)
 
     def _output(self, script: Script) -> str:
         """Return what commands write, which are looked at once."""
@@ -223,3 +241,7 @@ class Values(ShellVariables):
             return [SPLIT.join((ANYTHING, ANYTHING))]
         empty = QUOTED if part.is_quoted else ""
         return list(dict.fromkeys(["", *(SPLIT.join([one or empty for one in group]) for group in groups)]))
+
+
+def _with_single_blanks(text: str) -> str:
+    return " ".join(text.split())
