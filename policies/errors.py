@@ -66,5 +66,6 @@ class PolicyError(GpuShareError):
 def quoted(text: str, longest: int = 40) -> str:
     """Show hostile *text* in a message: printable, in quotes, at most *longest* characters and quotes."""
     head = text[: longest + 1]  # a text of megabytes costs what a word does
-    safe = head if head.isascii() and head.isprintable() else ascii(head)[1:-1]
+    safe = head.replace("\\", r"\\") if head.isascii() and head.isprintable() else ascii(head)[1:-1]
+    safe = safe.replace('"', r"\"")
     return f'"{safe}"' if len(safe) <= longest else f'"{safe[: longest - 1]}…"'

@@ -181,6 +181,7 @@ def test_a_hostile_name_breaks_no_message(name: str) -> None:
     ):
         message = denied(on, policies(STRICT + "placement: {runtimeClassName: nvidia}")).message
         assert message.isprintable()
+        assert 'say "' not in message  # its quotes are told from those around it
 
 
 @pytest.mark.parametrize("name", HOSTILE)
