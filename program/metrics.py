@@ -83,11 +83,13 @@ def _family(metric: Metric) -> Family:
 
 
 def _add(family: Any, sample: Sample) -> None:
+    # A file's name that is no UTF-8 could not be written.
+    labels = tuple(label.encode(errors="backslashreplace").decode() for label in sample.labels)
     if isinstance(sample.value, Histogram):
         buckets = [(_bound(bound), count) for bound, count in sample.value.buckets]
-        family.add_metric(sample.labels, buckets, sample.value.total)
+        family.add_metric(labels, buckets, sample.value.total)
     else:
-        family.add_metric(sample.labels, sample.value)
+        family.add_metric(labels, sample.value)
 
 
 def _bound(bound: float) -> str:

@@ -134,9 +134,13 @@ class Pages:
         self._pages: list[Page] = []
         self._holders: dict[int, Page] = {}  # by the PID of the worker
 
+    def keep(self, alive: set[int]) -> None:
+        """Forget which pages other workers have had than those that are *alive*, by their PIDs."""
+        self._holders = {pid: page for pid, page in self._holders.items() if pid in alive}
+
     def free(self, alive: set[int]) -> Page:
         """Find a page that none of the workers writes that are *alive*, by their PIDs."""
-        self._holders = {pid: page for pid, page in self._holders.items() if pid in alive}
+        self.keep(alive)
         held = {id(page) for page in self._holders.values()}
         for page in self._pages:
             if id(page) not in held:

@@ -48,6 +48,7 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
     def manage_workers(self) -> None:
         """Look for new files, about once a second, so that a later worker knows which were the last good ones."""
         self.app.refresh()
+        self.app.pages.keep({*self.WORKERS})
         super().manage_workers()
 
     def spawn_workers(self) -> None:

@@ -38,6 +38,10 @@ def test_a_label_is_a_label_whatever_stands_in_it(hostile: str) -> None:
     assert read(Sample(FREE, (hostile, "b"), 1)) == {("gpu_share_free", (hostile, "b")): 1}
 
 
+def test_a_label_that_is_no_utf_8_is_escaped() -> None:
+    assert read(Sample(FREE, ("a\udcff", "b"), 1)) == {("gpu_share_free", ("a\\udcff", "b")): 1}
+
+
 def test_of_two_samples_with_the_same_labels_the_first_counts() -> None:
     # Prometheus rejects a scrape in which one comes twice.
     assert read(Sample(FREE, ("a", "b"), 1), Sample(FREE, ("a", "b"), 2)) == {("gpu_share_free", ("a", "b")): 1}

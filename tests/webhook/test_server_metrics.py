@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
+from certs.issuer import issue_to_directory
 from tests.webhook.serving import Server, free_port, review_of, served_with, wait_for
 from tests.webhook.volume import Volume
 
@@ -105,18 +107,25 @@ def test_policies_are_counted_and_a_broken_file_is_named(start: Start, tmp_path:
     assert file.endswith("/team.yaml")
 
 
-def test_the_certificate_that_is_served_says_when_it_expires(
+def test_the_certificate_that_is_served_says_when_it_expires_and_none_of_workers_that_were_replaced(
     start: Start, policies: Path, certificates: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(certificates, tmp_path / "certificates")
-    server = start(policies, tmp_path / "certificates", workers=2)
-    (certificate, *_) = x509.load_pem_x509_certificates((certificates / "tls.crt").read_bytes())
-    wait_for(
-        lambda: (
-            samples(server)["gpu_share_serving_certificate_expiry_timestamp_seconds"][()]
-            == certificate.not_valid_after_utc.timestamp()
-        )
-    )
+    served = tmp_path / "certificates"
+    shutil.copytree(certificates, served)
+    server = start(policies, served, workers=2)
+
+    def is_told() -> bool:
+        (certificate, *_) = x509.load_pem_x509_certificates((served / "tls.crt").read_bytes())
+        expires = samples(server)["gpu_share_serving_certificate_expiry_timestamp_seconds"][()]
+        return expires == certificate.not_valid_after_utc.timestamp()
+
+    wait_for(is_told)
+    before = server.workers
+    server.process.send_signal(signal.SIGHUP)
+    server.await_workers(2, without=before, seconds=20)
+    time.sleep(1)  # certificates end at whole seconds
+    issue_to_directory(served, dns_names=("localhost", "127.0.0.1"))
+    wait_for(is_told)
 
 
 def test_lines_of_the_log_that_cannot_be_written_are_counted(
