@@ -111,7 +111,8 @@ class FrameworkRules(Section, frozen=True, kw_only=True):
         Meta(
             description="Where nothing else limits the memory, which is so under time-slicing: a pod that may make a "
             "memory setting that admission cannot read is denied, or admitted with a warning. Say warn where its "
-            "users are trusted to keep to their shares. Under mps it is a warning whatever this says."
+            "users are trusted to keep to their shares. Under mps it is a warning whatever this says. With "
+            "`onConflict: deny` it is denied under either."
         ),
     ] = "deny"
 
