@@ -35,7 +35,7 @@ def valid(on: Installation) -> Verdict:
 def in_force(on: Installation) -> Verdict:
     """See that no webhook pod reports a policy file that it could not take."""
     if found := on.troubles(of_certificates=False):
-        return fail(*found, hint="correct what the line says; until then the last good state serves")
+        return fail(*found, hint="correct what the line says; until then the last good state serves, if there is one")
     return unknown(on.unheard) if on.unheard else OK
 
 

@@ -49,7 +49,7 @@ def webhook_runs(on: Installation) -> Verdict:
     ready = [one for one in pods if is_ready(one)]
     told = () if ready else (f"none of {len(pods)} webhook pods is ready",)
     late = [f"{one.metadata.name} is not ready" for one in pods if not is_ready(one)]
-    hint = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook"
+    hint = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook" if pods else APPLY
     return fail(*told, hint=hint) if told else warn(*late, hint=hint)
 
 

@@ -33,7 +33,7 @@ def running(on: Installation) -> Verdict:
 def denied(on: Installation) -> Verdict:
     """See that no controller's pods are denied."""
     found = [f"{one.namespace}/{one.kind}/{one.name}: {one.message}" for one in on.seen.denials]
-    return warn(*cut(found), hint="do what the message proposes, or change the policy that it names")
+    return warn(*cut(found), hint="gpu-share explain KIND/NAME -n NAMESPACE says what to do")
 
 
 def priorities(on: Installation) -> Verdict:

@@ -20,6 +20,10 @@ def granted_otherwise(subject: Subject) -> str:
     if (before.strategy, by_dra) != (now.strategy, is_by_dra):
         how, by = f"{before.strategy}{' by dra' * by_dra}", f"{now.strategy}{' by dra' * is_by_dra}"
         return f"it was granted a share under {how}, and its policy says {by} by now: {_DELETE}"
+    for one in before.containers.values():
+        if not is_by_dra and one.of not in (None, now.vgpus_per_gpu):
+            number = now.vgpus_per_gpu
+            return f"it was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {number} by now: {_DELETE}"
     had = _kinds((one.resource or before.resource for one in before.containers.values()), by_dra=by_dra)
     has = _kinds((one.resource for one in now.containers), by_dra=by_dra)
     if had == has or "" in had:

@@ -88,6 +88,15 @@ def test_a_pod_that_waits_for_a_resource_of_another_name_is_told_to_be_deleted(a
     assert "wait, ask for less" in explain(asked, renamed("time-slicing"), "late")
 
 
+def test_a_pod_that_waits_with_vgpus_of_an_earlier_number_is_told_to_be_deleted(asked: Asked) -> None:
+    on = known(pending("late", "0.2", WAITS))
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][1]["data"] = {"_cluster.yaml": "vgpusPerGpu: 20\n"}
+    text = explain(asked, on, "late")
+    told = "it was granted 2 of 10 vGPUs, and a GPU is divided into 20 by now: delete the pod, so that the next one"
+    assert f"    what to do: {told}" in text
+    assert "wait, ask for less" not in text
+
+
 def test_a_grant_that_cannot_be_read_is_not_told_as_none(asked: Asked) -> None:
     one = pod("resnet-0")
     one["metadata"]["annotations"]["gpu-share.dev/grant"] = "{"
