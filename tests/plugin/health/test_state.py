@@ -17,7 +17,7 @@ from plugin.health.state import (
     write_node_health,
 )
 
-LARGEST_BYTES = 1024 * 1024
+LARGEST_BYTES = 16 * 1024 * 1024
 FAULT = Fault(
     source="xid",
     why="XID 79",
