@@ -20,15 +20,16 @@ def granted_otherwise(subject: Subject) -> str:
     if (before.strategy, by_dra) != (now.strategy, is_by_dra):
         how, by = f"{before.strategy}{' by dra' * by_dra}", f"{now.strategy}{' by dra' * is_by_dra}"
         return f"it was granted a share under {how}, and its policy says {by} by now: {_DELETE}"
-    for one in before.containers.values():
-        if not is_by_dra and one.of not in (None, now.vgpus_per_gpu):
-            number = now.vgpus_per_gpu
-            return f"it was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {number} by now: {_DELETE}"
     had = _kinds((one.resource or before.resource for one in before.containers.values()), by_dra=by_dra)
     has = _kinds((one.resource for one in now.containers), by_dra=by_dra)
-    if had == has or "" in had:
+    if had != has and "" not in had:
+        kinds, kinds_of_now = ", ".join(sorted(had)), ", ".join(sorted(has))
+        return f"it was granted {kinds}, and would be granted {kinds_of_now} by now: {_DELETE}"
+    number = now.vgpus_per_gpu
+    one = next((one for one in before.containers.values() if one.of not in (None, number)), None)
+    if by_dra or one is None:
         return ""
-    return f"it was granted {', '.join(sorted(had))}, and would be granted {', '.join(sorted(has))} by now: {_DELETE}"
+    return f"it was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {number} by now: {_DELETE}"
 
 
 def _kinds(resources: Iterable[str], *, by_dra: bool) -> set[str]:
