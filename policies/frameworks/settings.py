@@ -1,13 +1,9 @@
 """Every memory setting of every framework, by the words and the variables in which it can stand."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
-from policies.contract import DRIVER_CAPABILITIES, is_reserved
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import KINDS, UNREAD
 from policies.frameworks.framework import Framework, Memory, Override, Spelling
@@ -71,8 +67,12 @@ class SettingIndex:
         self._lengths: dict[str, int] = {}
         frameworks = tuple(frameworks)
         for framework in frameworks:
-            for written in _written(framework):
-                self._add(Setting(framework, written))
+            if framework.memory is None:
+                continue
+            for spelling in framework.memory.spellings:
+                self._add(Setting(framework, spelling))
+            for override in framework.memory.overridden_by:
+                self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
         memories = [one.memory for one in frameworks if one.memory and one.memory.exclusive]
         self.exclusive = _beside_each_other(memories)
@@ -181,18 +181,6 @@ class SettingIndex:
     def has_number_behind(self, start: str) -> bool:
         """Whether one of the settings is an option that starts so, and goes on with a digit, or a dash and a digit."""
         return canonical(start) in self._before_numbers
-
-
-def _written(framework: Framework) -> Iterator[Spelling | Override]:
-    """Yield the settings of a framework, and the variables of which its server makes the options among them."""
-    memory = framework.memory
-    written: list[Spelling | Override] = [*memory.spellings, *memory.overridden_by] if memory else []
-    yield from written
-    known = {one.variable for one in written}
-    for prefix, one in product(framework.option_prefixes, written):
-        name = prefix + (one.argument or "").lstrip("-").upper().replace("-", "_")
-        if one.argument and name not in known and not (is_reserved(name) or name == DRIVER_CAPABILITIES):
-            yield msgspec.structs.replace(one, argument=None, shortest=None, variable=name)
 
 
 def _beside_each_other(memories: Iterable[Memory]) -> dict[str, frozenset[str]]:

@@ -227,20 +227,3 @@ def test_a_list_under_a_prefix_is_joined_or_set_once_in_whatever_case_it_is_writ
     )
     once = mutated(pod("0.2", container(image="acme/x", env=[{"name": "ACME_conf", "value": "x=1"}])), by)
     assert mutated(once, by) == once
-
-
-@pytest.mark.parametrize("name", ["ACME_GPU_FRACTION", "ACME_gpu_fraction", "ACME_gpu-fraction"])
-@pytest.mark.parametrize("spellings", ["{argument: --gpu-fraction}", "{argument: --gpu_fraction, shortest: --gpu_f}"])
-def test_an_argument_under_a_prefix_is_a_variable_as_well(name: str, spellings: str) -> None:
-    by = policies(
-        "strategy: time-slicing",
-        "frameworks: [{name: acme, images: [acme/x], imageTakesArguments: true, source: s, optionPrefixes: [ACME_], "
-        f"memory: {{spellings: [{spellings}], overriddenBy: [{{argument: --acme-bytes, source: s}}]}}}}]",
-    )
-    (changed,) = mutated(pod("0.2", container(image="acme/x", env=[{"name": name, "value": "0.9"}])), by)["spec"][
-        "containers"
-    ]
-    assert {"name": name, "value": "0.2"} in changed["env"]
-    bytes_of_it = {"name": name.replace("GPU_FRACTION", "ACME_BYTES").replace("gpu", "acme"), "value": "9"}
-    bytes_of_it["name"] = bytes_of_it["name"].replace("fraction", "bytes")
-    assert "Remove" in denied(pod("0.2", container(image="acme/x", env=[bytes_of_it])), by).message
