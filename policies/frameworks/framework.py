@@ -235,7 +235,8 @@ class Framework(Section, frozen=True, kw_only=True):
         tuple[VariablePrefix, ...],
         Meta(
             description="Its server makes options of all variables that begin so, whatever the case of what follows, "
-            "and with dashes or underscores."
+            "and with dashes or underscores: a variable among the settings of `memory` is found however it is written. "
+            "Name there each that is one; an `argument` is none."
         ),
     ] = ()
     constants: Annotated[tuple[Constant, ...], Meta(max_length=_MOST_CONSTANTS)] = ()
