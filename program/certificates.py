@@ -5,12 +5,9 @@ from contextlib import suppress
 
 from cryptography import x509
 
+from program.pem import SERVED
+
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
-_OF_OPENSSL = re.compile(  # what it serves; before the first line that it looks at, it skips the mark of UTF-8
-    rb"^(?:(?:\A|(?<=-----\n)|(?<=-----\r\n))\xef\xbb\xbf)?"
-    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^\S\n]*+\n[^-]*+-----END \1-----",
-    re.MULTILINE,
-)
 
 
 def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
@@ -24,5 +21,5 @@ def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 def first_certificate(pem: bytes) -> x509.Certificate | None:
     """Return the certificate that a server shows as its own; None if that is none of ours, whatever comes after it."""
-    first = _OF_OPENSSL.search(pem)
+    first = SERVED.search(pem)
     return next(iter(read_certificates(first[0])), None) if first else None

@@ -10,13 +10,8 @@ from binascii import a2b_base64
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-# By each of the names that OpenSSL takes, in lines of their own, as it wants them. It skips the mark of UTF-8 before
-# the first line that it looks at, also behind a block.
-_PEM: Final = re.compile(
-    rb"^(?:(?:\A|(?<=-----\n)|(?<=-----\r\n))\xef\xbb\xbf)?"
-    rb"-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^\S\n]*+\n([^-]*+)-----END \1-----",
-    re.MULTILINE,
-)
+from program.pem import SERVED
+
 _UTC_TIME: Final = re.compile(r"[0-9]{14}Z")  # the one form that RFC 5280 has
 _SEQUENCE, _VERSION, _SHORT_TIME, _TIME = 0x30, 0xA0, 0x17, 0x18
 _LONG = 0x80  # of a length: so many bytes follow that hold it
@@ -45,7 +40,7 @@ def validity_of(pem: bytes) -> Validity:
     Raises:
         ValueError: If there is none, or its validity cannot be read.
     """
-    found = _PEM.search(pem)
+    found = SERVED.search(pem)
     if found is None:
         raise ValueError("expected a certificate in PEM form")
     try:

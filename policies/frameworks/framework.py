@@ -234,9 +234,8 @@ class Framework(Section, frozen=True, kw_only=True):
     option_prefixes: Annotated[
         tuple[VariablePrefix, ...],
         Meta(
-            description="Its server makes options of all variables that begin so, whatever the case of what follows, "
-            "and with dashes or underscores: a variable among the settings of `memory` is found however it is written. "
-            "Name there each that is one; an `argument` is none."
+            description="Its server makes options of all variables that begin so, in any case, with dashes or "
+            "underscores: those among the settings of `memory` are found however written; an `argument` is none."
         ),
     ] = ()
     constants: Annotated[tuple[Constant, ...], Meta(max_length=_MOST_CONSTANTS)] = ()

@@ -10,18 +10,8 @@ from policies.frameworks.written_form import canonical
 _PROGRAMS: Final = frozenset(
     (
         *("caddy", "cloudflared", "containerd", "crane", "curl", "fluent-bit", "gunicorn", "litellm", "nats-server"),
-        *(
-            "oauth2-proxy",
-            "oras",
-            "otelcol",
-            "otelcol-contrib",
-            "rclone",
-            "s3cmd",
-            "telegraf",
-            "vault",
-            "vector",
-            "wget",
-        ),
+        *("oauth2-proxy", "oras", "otelcol", "otelcol-contrib", "rclone", "s3cmd", "telegraf", "vault", "vector"),
+        "wget",
     )
 )
 _NAME: Final = "config"
