@@ -12,7 +12,7 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 test: .venv/.development ## all tests
-	@$(BIN)/pytest -n 5 --dist worksteal
+	@$(BIN)/pytest -n 7 --dist worksteal
 
 check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/ruff format --check .

@@ -1,20 +1,26 @@
 """What can be done to a pod with a share while it runs."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster.api import Answer
 from tests.cluster.cluster import eventually
+from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.pods import BUSYBOX, Place, Report, container, pod
 
 POLICY = "ValidatingAdmissionPolicy 'gpu-share-changes'"
 
 
-@pytest.fixture
-def running(place: Place) -> Place:
+@pytest.fixture(scope="module")
+def running(first: Installation) -> Iterator[Place]:
+    """Give a place with a pod that runs. One serves all of them, since what is denied leaves it as it is."""
+    first.use(SIMULATED)
+    place = Place.make(first.cluster)
     place.started(pod("0.2"))
-    return place
+    yield place
+    place.remove()
 
 
 def debug(place: Place, **fields: object) -> Answer:

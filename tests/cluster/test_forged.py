@@ -1,10 +1,13 @@
 """What a user writes by every way that leads to a pod: mirror pods, sub-resources, more than any pod has."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from policies.size import MOST_OTHERS
 from tests.bypass.attempt import forged
 from tests.cluster.cluster import Cluster, eventually
+from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.pods import Place, container, pod
 
 CHANGES = "ValidatingAdmissionPolicy 'gpu-share-changes'"
@@ -37,6 +40,17 @@ def test_a_mirror_pod_that_no_kubelet_made_gets_no_share_and_starts_nothing(plac
     assert place.events("Started", "Pod") == []
 
 
+@pytest.fixture(scope="module")
+def running(first: Installation) -> Iterator[Place]:
+    """Give a place with a pod with a share, `model`, and one without, `plain`. Nothing that is tried changes them."""
+    first.use(SIMULATED)
+    place = Place.make(first.cluster)
+    place.started(pod("0.2"))
+    place.started(pod(None, name="plain"))
+    yield place
+    place.remove()
+
+
 @pytest.mark.parametrize("resource", ["", "/status", "/resize", "/ephemeralcontainers"])
 @pytest.mark.parametrize(
     "metadata",
@@ -48,23 +62,21 @@ def test_a_mirror_pod_that_no_kubelet_made_gets_no_share_and_starts_nothing(plac
     ],
 )
 def test_no_sub_resource_changes_grant_label_or_devices(
-    place: Place, resource: str, metadata: dict[str, dict[str, str]]
+    running: Place, resource: str, metadata: dict[str, dict[str, str]]
 ) -> None:
-    place.started(pod("0.2"))
-    before = place.get("model")["metadata"]
-    answer = place.cluster.api.ask("PATCH", f"{place.path}/model{resource}", {"metadata": metadata})
+    before = running.get("model")["metadata"]
+    answer = running.cluster.api.ask("PATCH", f"{running.path}/model{resource}", {"metadata": metadata})
     # Two of the sub-resources leave metadata as it is, whatever is sent.
     assert CHANGES in answer.message or resource in ("/resize", "/ephemeralcontainers")
-    after = place.get("model")["metadata"]
+    after = running.get("model")["metadata"]
     for field in ("annotations", "labels"):
         assert after[field] == before[field]
 
 
 @pytest.mark.parametrize("resource", ["", "/status"])
-def test_no_sub_resource_gives_a_share_to_a_pod_that_has_none(place: Place, resource: str) -> None:
-    place.started(pod(None))
+def test_no_sub_resource_gives_a_share_to_a_pod_that_has_none(running: Place, resource: str) -> None:
     for metadata in ({"annotations": {"gpu-share.dev/grant": "{}"}}, {"labels": {"gpu-share.dev/shared": "true"}}):
-        answer = place.cluster.api.ask("PATCH", f"{place.path}/model{resource}", {"metadata": metadata})
+        answer = running.cluster.api.ask("PATCH", f"{running.path}/plain{resource}", {"metadata": metadata})
         assert CHANGES in answer.message
 
 

@@ -98,6 +98,7 @@ def _words(lines: list[str]) -> set[str]:
     return {word for line in lines for word in re.findall(r"(?<!gpu-share-)\b[a-z]{4,}", line)}
 
 
+@pytest.mark.exhaustive
 def test_options_in_the_environment_do_not_change_what_the_demo_shows(shown: str) -> None:
     environment = os.environ | {"GPU_SHARE_STRATEGY": "whole", "GPU_SHARE_WORKERS": "nonsense"}
     ran = subprocess.run(
@@ -130,6 +131,7 @@ def test_where_temporary_files_have_too_long_paths_for_sockets_nothing_is_starte
     assert "set TMPDIR to a directory with a shorter path" in ran.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_node_that_shares_nothing_ends_the_demo_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "_cluster.yaml").write_text("nodes: [{offer: none}]\n")
     ran = subprocess.run(

@@ -17,6 +17,8 @@ from tests.plugin.plugin_process import Plugin, Start
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 NAME = "gpu-share.dev/vgpu"
 
 

@@ -4,10 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import ROOT, Start
 from tests.plugin.waiting import wait_until
+
+pytestmark = pytest.mark.exhaustive
 
 NAME = "gpu-share.dev/vgpu"
 

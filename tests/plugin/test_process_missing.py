@@ -19,6 +19,8 @@ from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import Plugin, Start
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 NAME = "gpu-share.dev/vgpu-timesliced"
 FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
 OF_FIRST = 10  # healthy vGPUs where those of GPU 1 are not: 6 that a pod holds and 4 free ones

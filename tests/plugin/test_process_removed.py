@@ -22,6 +22,8 @@ from tests.plugin.plugin_process import ROOT, Plugin, Start
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 NAME = "gpu-share.dev/vgpu"
 FILE = "gpu-share_gpu-share.dev_vgpu.json"
 TWO_LOOKS_SECONDS = 2.5

@@ -16,6 +16,8 @@ from tests.plugin.dra.node import DraNode, gpu_of, share
 from tests.plugin.dra.prepared import device, made, prepare
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 
 def holders(node: DraNode) -> set[str]:
     """Name the claims that hold something, by UID."""

@@ -14,6 +14,8 @@ from tests.plugin.dra.node import DraNode, dra_node, share
 from tests.plugin.plugin_process import Plugin
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 NAME = "gpu-share.dev/vgpu"
 BY_DRA = "nodes: [{offer: mps, allocation: dra}]\n"
 OF_TENTHS = 27  # devices by DRA

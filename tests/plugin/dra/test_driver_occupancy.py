@@ -1,10 +1,14 @@
 """Whether all who hold something of a GPU are known where DRA allocates it: the kubelet names no init containers."""
 
+import pytest
+
 from plugin.pod_resources.occupancy import GpuOccupancy, read_occupancy
 from plugin.state_files import boot_id
 from tests.plugin.dra.node import DraNode, gpu_of, share
 from tests.plugin.mps.tenants import Claimed, kubelet
 from tests.plugin.waiting import wait_until
+
+pytestmark = pytest.mark.exhaustive
 
 
 def test_all_are_named_once_the_kubelet_names_a_container_with_each_device_of_a_claim(node: DraNode) -> None:

@@ -13,6 +13,8 @@ from policies.quantity import whole
 from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, share, sizes
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_a_size_with_tenants_stays_when_the_grid_changes(node: DraNode) -> None:
     plugin = node.start()

@@ -10,6 +10,8 @@ from tests.plugin.dra.node import DEVICES, DraNode, attributes, gpu_of, health, 
 from tests.plugin.nvml_library import Script, build
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
 SHARE = f"{share(600)}-timesliced"
 

@@ -150,6 +150,7 @@ def delete_by_force(node: DraNode) -> DeleteByForce:
     return deleted
 
 
+@pytest.mark.exhaustive
 def test_the_next_pods_are_sent_where_there_is_room_until_the_processes_have_ended(
     node: DraNode, delete_by_force: DeleteByForce
 ) -> None:
@@ -169,6 +170,7 @@ def test_the_next_pods_are_sent_where_there_is_room_until_the_processes_have_end
     assert gpu_of(node.run(node.schedule("after", share(800)))) == first
 
 
+@pytest.mark.exhaustive
 def test_the_plugin_that_comes_next_says_it_too(node: DraNode, delete_by_force: DeleteByForce) -> None:
     plugin = node.start("1xH200", devices=27, GPU_SHARE_POD_UID=OWN)
     end = delete_by_force("old", 1000)

@@ -157,6 +157,7 @@ def pod_of(claim: Object) -> str:
     return str(claim["metadata"]["ownerReferences"][0]["uid"])
 
 
+@pytest.mark.exhaustive
 def test_the_next_pod_starts_once_the_processes_have_ended_and_all_can_see_why_it_waits(node: DraNode) -> None:
     cgroups = Tree(node.directory / "cgroups", "systemd")
     cgroups.has(OWN, processes=True)

@@ -5,12 +5,16 @@ import shutil
 import signal
 import time
 
+import pytest
+
 from plugin.simulated.api_server import SLICES
 from policies.contract import DRIVER
 from tests.plugin.dra.node import DEVICES, DraNode, health
 from tests.plugin.mps.isolated import mounted, needs_mounts
 from tests.plugin.plugin_process import Plugin
 from tests.plugin.waiting import wait_until
+
+pytestmark = pytest.mark.exhaustive
 
 TWO_MORE_TRIES_SECONDS = 2.5
 

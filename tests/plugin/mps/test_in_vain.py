@@ -22,6 +22,8 @@ from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.mps.test_restart_policy import ACTIVE, UNSERVED, Looks, watched
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 IMPATIENT = replace(QUICK, answer=0.5, patience=20.0, start=0.5, quit=0.2, kill=0.3)
 QUESTIONS = (
     "get_default_active_thread_percentage",

@@ -16,7 +16,7 @@ from tests.plugin.waiting import wait_until
 
 Listed = list[Holding | Claimed]
 
-pytestmark = needs_mounts
+pytestmark = [needs_mounts, pytest.mark.exhaustive]
 
 
 @pytest.fixture(autouse=True)

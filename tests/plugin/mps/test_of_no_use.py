@@ -9,6 +9,8 @@ from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.mps.test_process_removed import pids
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 UNKNOWN = "its server reports an unknown state"
 
 

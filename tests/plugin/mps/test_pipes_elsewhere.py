@@ -18,7 +18,7 @@ from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import Plugin
 from tests.plugin.waiting import wait_until
 
-pytestmark = [needs_mounts, pytest.mark.usefixtures("idle")]
+pytestmark = [needs_mounts, pytest.mark.exhaustive, pytest.mark.usefixtures("idle")]
 
 Started = Callable[[], Plugin]
 

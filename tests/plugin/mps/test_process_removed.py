@@ -20,6 +20,8 @@ from tests.plugin.mps.standin import alive
 from tests.plugin.mps.tenants import RESOURCE, held, kubelet
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 
 def is_removed(directory: Path) -> bool:
     shutil.rmtree(directory, ignore_errors=True)  # the program writes there all the time

@@ -19,6 +19,7 @@ from tests.plugin.mps.tenants import claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
 pytestmark = [
+    pytest.mark.exhaustive,
     needs_mounts,
     pytest.mark.skipif(
         os.geteuid() != 0 or which("nsenter") is None or which("setpriv") is None,

@@ -25,6 +25,8 @@ from tests.plugin.mps.test_process_removed import pids
 from tests.plugin.mps.test_restart_policy import FINE, LEFT, SILENT, USELESS, Looks, watched
 from tests.plugin.waiting import wait_until
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_a_daemon_whose_socket_is_gone_is_not_good_and_lives_for_as_long_as_it_is_in_use() -> None:
     looks: Looks = [(0, Gone()), (1, FINE), *((now, LEFT) for now in range(2, 100))]

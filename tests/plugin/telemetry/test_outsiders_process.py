@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from plugin.simulated.device_manager import Request
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
@@ -12,6 +14,8 @@ from tests.plugin.health.published import status
 from tests.plugin.plugin_process import Start
 from tests.plugin.telemetry.test_process import BINDS, NAME, UID, address, state
 from tests.plugin.waiting import wait_until
+
+pytestmark = pytest.mark.exhaustive
 
 (UUID,) = (gpu.uuid for gpu in simulated_gpus("1xH200"))
 HOG = ContainerUse(namespace="team-b", pod="hog", container="main", processes=1)
