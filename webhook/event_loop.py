@@ -158,18 +158,26 @@ class EventLoop:
 
     def _end_one(self) -> None:
         """
-        Make room for another connection: by the end of one that is slow, or idle where most are.
+        Make room for another connection: by the end of one that is slow, else idle where half are, else any other.
 
         Else whoever connects often enough would keep everybody else away, and no state ends soon. One that is idle may
-        be the API server's, which is about to use it. Where few are, others become slow within a second.
+        be the API server's, which is about to use it. Who holds most places and is neither, such as by the end of a
+        request and the beginning of the next at once, is in the state that most of the others are in; who is new or
+        sends a review is seldom in that, and not for longest. Where it is the system that can take no more, it is not
+        they who hold the places: no such one ends.
         """
-        for state in (self.drains, self.handshakes, self.requests, self.answers):
+        others = (self.drains, self.handshakes, self.requests, self.answers)
+        for state in others:
             if (slow := state.longest(at_least_seconds=HURRY_SECONDS)) is not None:
                 self._guarded(slow, slow.hang_up)
                 return
-        idle = self.idle.longest(at_least_seconds=0)
-        if idle is not None and 2 * len(self.idle) >= len(self._connections):
-            self._end_if_idle(idle)
+        if 2 * len(self.idle) >= len(self._connections):
+            if (idle := self.idle.longest(at_least_seconds=0)) is not None:
+                self._end_if_idle(idle)
+        elif len(self._connections) >= self._most_connections:
+            fullest = max(others, key=len)
+            if (longest := fullest.longest(at_least_seconds=0)) is not None:
+                self._guarded(longest, longest.hang_up)
 
     def _do(self, connection: Connection, step: Callable[[], None]) -> None:
         """Do a step of *connection*; the bound of all is kept after it, and not within: giving up is a step as well."""

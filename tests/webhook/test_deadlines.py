@@ -1,4 +1,4 @@
-"""How long a connection may be in each of its states, by a clock that the test moves, and how much it may send."""
+"""How long a connection may be in each state, by a clock that the test moves, how much it may send, who ends first."""
 
 import socket
 import ssl
@@ -12,9 +12,10 @@ import pytest
 
 from webhook.event_loop import EventLoop
 from webhook.http1 import Answer, Request, plain
-from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, MAX_DRAIN_BYTES, REQUEST_SECONDS
+from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
 from webhook.tls import ServingCertificate
 
+MOST_CONNECTIONS = 4
 HELLO_BEGINS = bytes.fromhex("16030102000100")
 HEAD_BEGINS = b"POST /mutate HTTP/1.1\r\nHost: localhost\r\n"
 BODY_BEGINS = HEAD_BEGINS + b"Content-Length: 9000\r\n\r\n{"
@@ -24,7 +25,8 @@ MALFORMED = b"GET / HTTP/7\r\n\r\n"
 
 
 def answer(request: Request) -> Answer:
-    return plain("x" * (8 << 20) if request.target == b"/large" else "ok")
+    large = MAX_HELD_BYTES // MOST_CONNECTIONS  # so that none is given up for what it holds
+    return plain("x" * large if request.target == b"/large" else "ok")
 
 
 @dataclass
@@ -75,7 +77,7 @@ def served(certificates: Path) -> Iterator[Served]:
             [listener],
             answer=answer,
             certificate=certificate,
-            most_connections=4,
+            most_connections=MOST_CONNECTIONS,
             clock=lambda: made.seconds,
         )
         trusted = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
@@ -130,6 +132,26 @@ def test_each_request_has_a_deadline_of_its_own(served: Served) -> None:
         assert caller.recv(4096).startswith(b"HTTP/1.1 200")
         served.pass_by(IDLE_SECONDS - 0.5)
     assert not served.loop.is_empty
+
+
+@pytest.mark.parametrize(
+    ("secured", "sent"),
+    [
+        pytest.param(False, HELLO_BEGINS, id="half a handshake"),
+        pytest.param(True, HEAD_BEGINS, id="half a head"),
+        pytest.param(True, LARGE, id="an answer that is not taken"),
+        pytest.param(True, MALFORMED, id="silent after a rejection"),
+    ],
+)
+def test_who_holds_all_connections_makes_room_at_once_and_not_who_is_idle_between_two_requests(
+    served: Served, sent: bytes, *, secured: bool
+) -> None:
+    kept = served.caller(secured=True)
+    for _ in range(MOST_CONNECTIONS):
+        served.send(served.caller(secured=secured), sent)
+    for caller in (served.caller(secured=True), kept):
+        served.send(caller, WHOLE)
+        assert caller.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 def test_what_comes_after_a_rejection_is_thrown_away_up_to_a_bound(served: Served) -> None:

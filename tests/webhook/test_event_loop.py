@@ -7,22 +7,24 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from webhook.event_loop import EventLoop
 from webhook.http1 import Answer, Request, plain
+from webhook.settings import HURRY_SECONDS
 from webhook.tls import ServingCertificate
 
 
-def loop_on(listener: socket.socket, certificates: Path) -> EventLoop:
+def loop_on(listener: socket.socket, certificates: Path, *, clock: Callable[[], float] = time.monotonic) -> EventLoop:
     return EventLoop(
         [listener],
         answer=lambda _: plain("ok"),
         certificate=ServingCertificate(certificates / "tls.crt", certificates / "tls.key"),
         most_connections=4,
-        clock=time.monotonic,
+        clock=clock,
     )
 
 
@@ -110,3 +112,31 @@ def test_a_connection_that_cannot_be_watched_is_closed_and_the_next_one_is_heard
     assert loop.is_empty
     assert [one.message for one in caplog.records] == ["connections are closed"]
     loop.stop_accepting()
+
+
+def test_a_connection_that_is_not_slow_stays_where_the_system_can_open_no_more(
+    certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Listener(socket.socket):
+        def accept(self) -> tuple[socket.socket, object]:
+            if is_exhausted:
+                raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+            return super().accept()
+
+    now_seconds, is_exhausted = 0.0, False
+    listener = Listener(fileno=socket.create_server(("127.0.0.1", 0)).detach())
+    loop = loop_on(listener, certificates, clock=lambda: now_seconds)
+    with socket.create_connection(listener.getsockname()) as begun:
+        loop.turn()
+        is_exhausted = True
+        with socket.create_connection(listener.getsockname()):
+            loop.turn()
+            now_seconds += HURRY_SECONDS / 2
+            loop.turn()
+            begun.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                begun.recv(1)
+    assert {one.message for one in caplog.records} == {"connections wait"}
+    loop.stop_accepting()
+    loop.turn()
+    assert loop.is_empty

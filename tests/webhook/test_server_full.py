@@ -1,7 +1,9 @@
 """The real webhook with as many connections as it takes, and one more."""
 
 import contextlib
+import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +32,14 @@ def small(tmp_path: Path, policies: Path, certificates: Path) -> Iterator[Server
         assert not [line for line in server.lines() if line["level"] == "error"]
     finally:
         assert server.stop() == 0
+
+
+def beat(connections: list[ssl.SSLSocket], *, until: threading.Event) -> None:
+    """Send the rest of a request and the first byte of the next on each of *connections*, again and again."""
+    while not until.wait(0.2):
+        for connection in [*connections]:
+            with contextlib.suppress(OSError):  # it was ended
+                connection.sendall(b"ET /healthz HTTP/1.1\r\n\r\nG")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -72,3 +82,25 @@ def test_who_is_slow_makes_room_and_not_who_is_idle_between_two_reviews(small: S
         with small.caller() as new:
             assert new.allowed(review_of())
         assert kept.allowed(review_of())
+
+
+def test_who_is_neither_slow_nor_idle_keeps_nobody_away(small: Server) -> None:
+    held: list[ssl.SSLSocket] = []
+    is_over = threading.Event()
+    beating = threading.Thread(target=beat, args=[held], kwargs={"until": is_over})
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(small.caller())
+        assert kept.allowed(review_of())
+        beating.start()
+        stack.callback(beating.join)
+        stack.callback(is_over.set)
+        for _ in range(MOST - 1):
+            connection = stack.enter_context(small.tls())
+            connection.sendall(b"G")
+            held.append(connection)
+        for _ in range(4):
+            began = time.monotonic()
+            with small.caller() as new:
+                assert new.allowed(review_of())
+            assert time.monotonic() - began < 2
+            assert kept.allowed(review_of())
