@@ -42,7 +42,8 @@ def answer_of(what: str, call: Callable[[], T], *, conflicts: Container[int] = (
         ) from None
     except (config.ConfigException, OSError) as error:  # of the token, or of what gives it
         raise ClusterError(f"cannot {what}: {_line(str(error))}") from None
-    except (ValueError, LookupError, RecursionError) as error:  # the second: no encoding of Python has its name
+    # LookupError: no encoding of Python has its name. TypeError: the client goes through a list that may be a number.
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         reason = _line(f"{type(error).__name__} {error}")
         raise ClusterError(
             f"cannot {what}: the answer is not what an API server gives: {reason}: is a proxy in between?"

@@ -25,6 +25,9 @@ from tests.serving import serving
         b"{} in an unknown encoding",
         b'{"metadata": 1}',
         b'{"webhooks": [{"name": 1}]}',
+        b'{"webhooks": 1}',
+        b'{"metadata": {"resourceVersion": "1", "ownerReferences": true}}',
+        b'{"metadata": {"resourceVersion": "1", "managedFields": 1.5}}',
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
     ],
 )
