@@ -8,7 +8,7 @@ import msgspec
 
 from policies.frameworks.allowance import UnreadableError
 from policies.frameworks.command_line import unwrapped
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.options import MAY_TAKE_TEXT
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import BY_PLACE, runs_another
@@ -199,7 +199,8 @@ def _is_option_of_nothing(way: tuple[str, ...], opens: Callable[[str], bool]) ->
 
 
 def _is_never_empty(ways: Ways) -> bool:
-    return all(way and not way[0].startswith(UNREAD) for way in ways)  # what is unread may be nothing
+    """Whether a word stands there in each way; what is unread may be nothing, but for the share."""
+    return all(way and (way[0] == TOLD or not way[0].startswith(UNREAD)) for way in ways)
 
 
 class Call(msgspec.Struct, frozen=True):
