@@ -118,9 +118,12 @@ class ShellAssignments(ShellCommands):
 
         self._values.setting(name, make)
         words = CommandWords.of(ways)
-        for text, is_certain in words.together(self._index.takes_next):
+        for text, is_certain in words.together(self._index.takes_next, loses_first=self._values.loses_first):
             self._say(text, is_certain=is_certain)
-        for group in words.groups() or [words.every()]:
+        groups = words.groups()
+        if not groups:
+            self._values.mix(name)
+        for group in groups or [words.every()]:
             self._values.give(name, group)
         self._append(name, () if array.is_all else words.every())
         for one in words.every():

@@ -190,7 +190,8 @@ class UnreadWords(ShellAssignments):
     def _get(self, call: Call) -> str:
         name = self._tool_behind(call.words)
         said = self._written_by(name, call.words) if name else self._without_text(call.words)
-        for text, is_certain in self._without_config(said, call.words).together(self._index.takes_next):
+        said = self._without_config(said, call.words)
+        for text, is_certain in said.together(self._index.takes_next, loses_first=self._values.loses_first):
             self._say(text, is_certain=is_certain and not (name or self._calls_own(call)))
         every = call.words.every()
         together = " ".join(every)

@@ -1,5 +1,6 @@
 """The words that a command may get: at each place one word, or any of several."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, dropwhile, islice, pairwise
 from typing import Final
@@ -19,6 +20,7 @@ _MOST_TEXTS: Final = 16  # that the words of one command make together
 _MOST_GROUPS: Final = 4  # that are told apart
 _MOST_IN_LINES: Final = 256  # words that a tool may get, in all ways
 _MOST_EMPTY: Final = 8  # words behind each other of which each may be nothing
+_OPTION = re.compile(r"-(?!\.?\d)")  # and no number below 0
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
 
@@ -141,11 +143,12 @@ class CommandWords:
                 raise UnreadableError
         return (" ".join(text) for text in texts)
 
-    def together(self, opens: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
+    def together(self, opens: Callable[[str], bool], *, loses_first: bool) -> Iterator[tuple[str, bool]]:
         """
         Yield words that stand behind each other, and whether they do for certain.
 
-        Together are all that are certain, and each that may follow one that *opens*.
+        Together are all that are certain, and each that may follow one that *opens*; *loses_first*: the first of
+        several words may be gone.
         """
         run: list[str] = []
         for place, (ways, following) in enumerate(pairwise([*self.places, []])):
@@ -156,20 +159,23 @@ class CommandWords:
                 yield " ".join(run), True
                 run = []
             opening = [way for way in ways if way and opens(way[-1])]
-            ends = self._behind_one(place + 1) if opening else []
+            ends = self._behind_one(place + 1, loses_first=loses_first) if opening else []
             said = [way for way in ways if not _is_option_of_nothing(way, opens)]
             for way in said or ways:
                 yield from ((" ".join([*way, end]), False) for end in (way in opening and ends) or [""])
         if run:
             yield " ".join(run), True
 
-    def _behind_one(self, place: int) -> list[str]:
-        """List the words that may stand at *place* as the value of an option."""
+    def _behind_one(self, place: int, *, loses_first: bool) -> list[str]:
+        """List the words that may stand at *place* as the value of an option; *loses_first*: any of several may."""
         found: dict[str, None] = {}
         for number, ways in enumerate(islice(self.places, place, None)):
             if number == _MOST_EMPTY:
                 return [ANYTHING]
-            found.update((way[0], None) for way in ways if way and way[0] and not (number and way[0].startswith("-")))
+            for way in ways:
+                for later, one in enumerate(way if loses_first else way[:1]):
+                    if one and not ((number or later) and _OPTION.match(one)):
+                        found[one] = None
             if _is_never_empty(ways):
                 break
         return list(found)

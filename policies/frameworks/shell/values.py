@@ -1,17 +1,17 @@
 """What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import chain, product
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP, UnreadableError
-from policies.frameworks.expansion import A_NUMBER, ANYTHING, KINDS, UNREAD, Variables, without_implied
+from policies.frameworks.expansion import A_NUMBER, ANYTHING, UNREAD, Variables, without_implied
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
-from policies.frameworks.shell.several import MOST_VALUES, PLAIN, one_of
+from policies.frameworks.shell.several import MOST_VALUES, one_of
+from policies.frameworks.shell.shortened import Shortened, means_the_same
 from policies.frameworks.shell.split_parts import MOST_PIECES, QUOTED, SPLIT, has_quotes, key_of, written_part
 from policies.frameworks.shell.variables import ShellVariables
 
@@ -19,7 +19,6 @@ _STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its wa
 _STEPS_OF_WAY: Final = 2  # beside those of its characters
 _STEPS_OF_PIECE: Final = 2  # of several into which a way is split
 _FEW_WAYS: Final = 3  # of a word: what a variable holds, and its default
-_ANYWHERE = re.compile(rf"-[\w./:@%+,={UNREAD}{KINDS}-]*|{PLAIN.pattern}", re.ASCII)  # it means the same, evaluated
 _STEPS_OF_MANY: Final = 8  # for each way beside those, which comes to be said, judged and split
 
 
@@ -44,7 +43,7 @@ class Values(ShellVariables):
     def begin(self) -> None:
         """Forget what a command line has set."""
         super().begin()
-        self._shortened: set[str] = set()  # texts of words of which the first may be gone
+        self._shortened = Shortened()
 
     def again(self) -> None:
         """Begin to read it once more, with what it has set."""
@@ -102,7 +101,7 @@ class Values(ShellVariables):
         if len(word) == 1:
             return self._alone(word[0], splits=splits)
         keys = [key_of(part, place) for place, part in enumerate(word)]
-        values = {key: self._of_part(key[0], is_alone=False, splits=splits) for key in keys}
+        values = {key: self._beside_others(key[0], splits=splits) for key in keys}
         ways = 1
         for some in values.values():
             ways *= len(some)
@@ -118,6 +117,11 @@ class Values(ShellVariables):
             )
         self._count(made)
         return made
+
+    def _beside_others(self, part: Part, *, splits: bool) -> list[str]:
+        """Return the values of a part that is joined to others, so that it matters with which word they begin."""
+        values = self._of_part(part, is_alone=False, splits=splits)
+        return self._shortened.with_later(values) if isinstance(part, Reference) else values
 
     def _alone(self, part: Part, *, splits: bool) -> list[str]:
         """Put the values of a word's only part into it, as most are that are no text."""
@@ -149,24 +153,21 @@ class Values(ShellVariables):
                 if is_joined and not self.is_known("IFS"):  # by nothing, if it is empty
                     return [ANYTHING]
                 values = without_implied(self._referred(part, is_alone=is_alone))
-                if is_joined and self.shifts:
+                if is_joined and self.loses_first:
                     self._take_joined(part.name, values)
                 return values
 
     def _take_joined(self, name: str, values: list[str]) -> None:
-        """Take note of the texts that words make of which the first may be gone, unless the others are plain."""
+        """Take note of the texts that words make of which the first may be gone."""
         words = chain.from_iterable(self.elements(name))
-        if any(self._changes(one) or not _ANYWHERE.fullmatch(one) for one in words):
-            texts = [_with_single_blanks(one.replace(SPLIT, " ").replace(QUOTED, "")) for one in values]
-            self._shortened.update(one for one in texts if " " in one)
+        is_changing = self.shifts and any(self._changes(one) or not means_the_same(one) for one in words)
+        texts = [one.replace(SPLIT, " ").replace(QUOTED, "") for one in values]
+        self.has_changed |= self._shortened.add(texts, is_changing=is_changing)
 
     def may_be_shortened(self, text: str) -> bool:
         """Whether words were joined in a *text* of which the first may be gone, so that it may mean something else."""
-        if not self._shortened:
-            return False
-        self._of_container.work(len(self._shortened) * (_STEPS_OF_WAY + len(text) // CHARACTERS_OF_STEP))
-        one = _with_single_blanks(text)
-        return any(some in one for some in self._shortened)
+        self._of_container.work(self._shortened.steps(text))
+        return self._shortened.may_change(text)
 
     def _output(self, script: Script) -> str:
         """Return what commands write, which are looked at once."""
@@ -188,10 +189,10 @@ class Values(ShellVariables):
         if operator in ("-", "="):
             self.own([part.name])
         held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
-        if part.operator in (":-", ":=", ":?"):
+        if part.operator in (":-", ":=", ":?") and not (part.is_all and operator == "?"):
             held = [one for one in held if one]
         if operator in ("", "?"):
-            return held or [""]
+            return (self._shortened.with_later(held) if operator else held) or [""]
         told = "" if is_several else self.told(part.name)
         if told and operator != "+":
             return [told]
@@ -241,7 +242,3 @@ class Values(ShellVariables):
             return [SPLIT.join((ANYTHING, ANYTHING))]
         empty = QUOTED if part.is_quoted else ""
         return list(dict.fromkeys(["", *(SPLIT.join([one or empty for one in group]) for group in groups)]))
-
-
-def _with_single_blanks(text: str) -> str:
-    return " ".join(text.split())

@@ -30,7 +30,7 @@ class WordGroups:
         self._groups: dict[str, list[tuple[str, ...]]] = {}  # by array or by context
         self._torn: set[str] = set()  # arrays whose elements may stand in other places
         self._bare: set[str] = set()  # contexts that are given no words at times
-        self._mixes = False  # words may have been given in several ways
+        self._mixed: set[str] = set()  # arrays, and "@" for what is given: words of several ways, put together
         self.shifts = False  # a command may take the first of several words away
         self.joins = False  # or put words behind those that a text or a function was given
         self.widens = False  # what is set anew stands for whatever may be made of it
@@ -66,15 +66,20 @@ class WordGroups:
             name.endswith(ALL) and name in self._groups and name.removesuffix(ALL) in self._held
         )
 
-    def mix(self) -> None:
-        """Take note of words that are given of which nobody knows the places."""
-        self.has_changed |= not self._mixes and bool(self._asked)
-        self._mixes = True
+    def mix(self, name: str = POSITIONAL) -> None:
+        """Take note of words of which nobody knows the places: those that are given, or an array's by its *name*."""
+        self.has_changed |= name not in self._mixed and bool(self._asked)
+        self._mixed.add(name)
 
     def moves(self) -> bool:
         """Whether words that are given may stand at other places where they are referred to."""
         is_of_all = self.context == EVERYWHERE or bool(self._groups_of(EVERYWHERE))
-        return self.shifts or self.joins or self._mixes or is_of_all
+        return self.shifts or self.joins or POSITIONAL in self._mixed or is_of_all
+
+    @property
+    def loses_first(self) -> bool:
+        """Whether the first of several words may be gone, or be none where they are put together in another way."""
+        return self.shifts or bool(self._mixed)
 
     def is_bare(self) -> bool:
         """Whether the text or function that is looked at may be given no words."""

@@ -31,6 +31,11 @@ POSSIBLE = {
         f'while [[ $# -gt 0 ]]; do case $1 in --port) P=$2;; --util) U=$2;; esac; shift 2; done; vllm serve {USE} "$U"',
         *("x", "--port", "8000", "--util", "0.2"),
     ),
+    "the words behind one that may be gone": bash(f'shift; exec vllm serve m {USE} "$@"', "x", "0.1", "0.9"),
+    "a text without its first word": bash(f"shift; U=$*; exec vllm serve m {USE}=$U", "x", "0.1", "0.9"),
+    "words behind several that may be nothing": bash(
+        f'if x; then A=0.1; B=0.1; C=0.1; fi; set -- ${{A-}} ${{B-}} ${{C-}} 0.9; vllm serve m {USE} "$@"'
+    ),
     "a branch that is not taken": bash(f"if [ -d /x ]; then U=0.9; else U=0.2; fi; vllm serve m {USE} $U"),
     "a word of a tool": bash(f"echo 'vllm serve m {USE}=0.9' > /x.sh; sh /x.sh"),
     "a word of a tool behind a wrapper": bash(f"timeout 9 echo 'vllm serve m {USE}=0.9'"),
