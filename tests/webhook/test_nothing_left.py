@@ -2,10 +2,9 @@
 
 import gc
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain
-from types import FrameType, TracebackType
 from typing import Any
 
 import pytest
@@ -23,17 +22,19 @@ pytestmark = pytest.mark.exhaustive
 SIZE = 6 * 1024
 
 
-@contextmanager
-def collected() -> Iterator[list[object]]:
-    """Give what only the garbage collector finds, once the block is over."""
-    found: list[object] = []
+def left_by(reviews: Callable[[], None]) -> list[object]:
+    """Give what only the garbage collector finds; what a thread of another test leaves meanwhile is not there twice."""
+    return _collected(reviews) and _collected(reviews)
+
+
+def _collected(reviews: Callable[[], None]) -> list[object]:
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        yield found
+        reviews()
         gc.collect()
-        found += gc.garbage
+        return [*gc.garbage]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -46,22 +47,21 @@ def reviewed(on: dict[str, Any], by: Any) -> None:
             review(json.dumps(one).encode(), by)
 
 
-def frames(found: list[object]) -> list[object]:
-    return [one for one in found if isinstance(one, FrameType | TracebackType | BaseException)]
-
-
 def test_of_no_attempt_at_more_than_a_share_is_anything_left() -> None:
     attempts = corpus()
     by = {rules: policies(rules) for rules in {one.rules for one in attempts}}
-    with collected() as found:
+
+    def all_of_them() -> None:
         for one in attempts:
             reviewed(one.pod, by[one.rules])
-    assert found == []
+
+    assert left_by(all_of_them) == []
 
 
 @pytest.mark.parametrize("by", [pytest.param(by, id=name or "mps") for name, by in WORST.items()])
 def test_of_none_of_the_dearest_pods_is_anything_left(by: Any) -> None:
-    with collected() as found:
+    def all_of_them() -> None:
         for _, on in chain(dearest(SIZE, by), at_the_limits(SIZE)):
             reviewed(on, by)
-    assert found == []
+
+    assert left_by(all_of_them) == []
