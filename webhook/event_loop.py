@@ -56,6 +56,7 @@ class EventLoop:
         self._next_look = 0.0  # by the clock
         self._connections: dict[int, Connection] = {}
         self._most_connections = most_connections
+        self._had_places = 0.0  # likewise; when two were free at a look
         self._later: dict[Connection, None] = {}  # in their order, each once
         self._wakers: set[int] = set()
         self._listeners = {one.fileno(): one for one in listeners}
@@ -96,6 +97,8 @@ class EventLoop:
             self._next_look = now + _LOOK_SECONDS
             for overdue in (one for state in self._states for one in state.overdue()):
                 self._do(overdue, overdue.expire)
+            if len(self._connections) < self._most_connections - 1:  # one alone may have been made for who comes
+                self._had_places = now
             if not self._is_accepting:
                 self._end_one()
                 self._accept_or_not(is_accepting=len(self._connections) < self._most_connections)
@@ -163,21 +166,31 @@ class EventLoop:
         Else whoever connects often enough would keep everybody else away, and no state ends soon. One that is idle may
         be the API server's, which is about to use it. Who holds most places and is neither, such as by the end of a
         request and the beginning of the next at once, is in the state that most of the others are in; who is new or
-        sends a review is seldom in that, and not for longest. Where it is the system that can take no more, it is not
-        they who hold the places: no such one ends.
+        sends a review is seldom in that, and not for longest.
         """
         others = (self.drains, self.handshakes, self.requests, self.answers)
         for state in others:
             if (slow := state.longest(at_least_seconds=HURRY_SECONDS)) is not None:
                 self._guarded(slow, slow.hang_up)
                 return
-        if 2 * len(self.idle) >= len(self._connections):
-            if (idle := self.idle.longest(at_least_seconds=0)) is not None:
-                self._end_if_idle(idle)
-        elif len(self._connections) >= self._most_connections:
+        before = len(self._connections)
+        while 2 * len(self.idle) >= len(self._connections) and (idle := self.idle.longest(at_least_seconds=0)):
+            self._end_if_idle(idle)
+            if len(self._connections) < before:
+                return
+        if self._are_places_kept():
             fullest = max(others, key=len)
             if (longest := fullest.longest(at_least_seconds=0)) is not None:
                 self._guarded(longest, longest.hang_up)
+
+    def _are_places_kept(self) -> bool:
+        """Whether somebody waits for a place, and not for one of a burst, or of the system, which can open no more."""
+        if self._clock() - self._had_places < HURRY_SECONDS:
+            return False
+        waiting = select.poll()
+        for descriptor in self._listeners:
+            waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(0))
 
     def _do(self, connection: Connection, step: Callable[[], None]) -> None:
         """Do a step of *connection*; the bound of all is kept after it, and not within: giving up is a step as well."""

@@ -12,7 +12,13 @@ import pytest
 
 from webhook.event_loop import EventLoop
 from webhook.http1 import Answer, Request, plain
-from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
+from webhook.settings import (
+    HANDSHAKE_SECONDS,
+    HURRY_SECONDS,
+    IDLE_SECONDS,
+    MAX_DRAIN_BYTES,
+    REQUEST_SECONDS,
+)
 from webhook.tls import ServingCertificate
 
 MOST_CONNECTIONS = 4
@@ -25,8 +31,7 @@ MALFORMED = b"GET / HTTP/7\r\n\r\n"
 
 
 def answer(request: Request) -> Answer:
-    large = MAX_HELD_BYTES // MOST_CONNECTIONS  # so that none is given up for what it holds
-    return plain("x" * large if request.target == b"/large" else "ok")
+    return plain("x" * (8 << 20) if request.target == b"/large" else "ok")
 
 
 @dataclass
@@ -52,12 +57,15 @@ class Served:
         return made.result()
 
     def caller(self, *, secured: bool) -> socket.socket:
-        connection = self.stack.enter_context(socket.create_connection(self.address, timeout=10))
-        if secured:
-            accepted = connection
-            connection = self.meanwhile(lambda: self.trusted.wrap_socket(accepted, server_hostname="localhost"))
+        connection = self.meanwhile(self.new_caller) if secured else self.silent_caller()
         self.turn()
-        return self.stack.enter_context(connection)
+        return connection
+
+    def new_caller(self) -> socket.socket:
+        return self.stack.enter_context(self.trusted.wrap_socket(self.silent_caller(), server_hostname="localhost"))
+
+    def silent_caller(self) -> socket.socket:
+        return self.stack.enter_context(socket.create_connection(self.address, timeout=10))
 
     def send(self, connection: socket.socket, data: bytes) -> None:
         connection.sendall(data)
@@ -135,23 +143,40 @@ def test_each_request_has_a_deadline_of_its_own(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("secured", "sent"),
+    "sent",
     [
-        pytest.param(False, HELLO_BEGINS, id="half a handshake"),
-        pytest.param(True, HEAD_BEGINS, id="half a head"),
-        pytest.param(True, LARGE, id="an answer that is not taken"),
-        pytest.param(True, MALFORMED, id="silent after a rejection"),
+        pytest.param(HEAD_BEGINS, id="half a head"),
+        pytest.param(MALFORMED, id="silent after a rejection"),
     ],
 )
-def test_who_holds_all_connections_makes_room_at_once_and_not_who_is_idle_between_two_requests(
-    served: Served, sent: bytes, *, secured: bool
+def test_who_is_neither_slow_nor_idle_makes_room_once_all_places_were_kept_for_a_second(
+    served: Served, sent: bytes
 ) -> None:
-    kept = served.caller(secured=True)
-    for _ in range(MOST_CONNECTIONS):
-        served.send(served.caller(secured=secured), sent)
-    for caller in (served.caller(secured=True), kept):
-        served.send(caller, WHOLE)
-        assert caller.recv(4096).startswith(b"HTTP/1.1 200")
+    held = [served.caller(secured=True) for _ in range(MOST_CONNECTIONS - 1)]
+    served.pass_by(HURRY_SECONDS - 0.4)
+    for one in held:
+        served.send(one, sent)
+    served.send(served.caller(secured=True), sent)
+    with ThreadPoolExecutor(1) as pool:
+        new = pool.submit(served.new_caller)
+        served.pass_by(0.3)
+        served.turn()
+        assert not new.done()
+        served.pass_by(0.3)
+        served.send(served.meanwhile(new.result), WHOLE)
+        assert new.result().recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_who_begins_a_request_when_it_is_to_make_room_leaves_that_to_the_next_idle_one(served: Served) -> None:
+    first, second, third = (served.caller(secured=True) for _ in range(MOST_CONNECTIONS - 1))
+    new = served.silent_caller()  # the loop hears of it first
+    first.sendall(HEAD_BEGINS)
+    served.turn()
+    assert second.recv(1) == b""
+    for caller in (first, third, new):
+        caller.settimeout(0)
+        with pytest.raises((BlockingIOError, ssl.SSLWantReadError)):
+            caller.recv(1)
 
 
 def test_what_comes_after_a_rejection_is_thrown_away_up_to_a_bound(served: Served) -> None:
