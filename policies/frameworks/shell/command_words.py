@@ -167,13 +167,18 @@ class CommandWords:
             yield " ".join(run), True
 
     def _behind_one(self, place: int, *, loses_first: bool) -> list[str]:
-        """List the words that may stand at *place* as the value of an option; *loses_first*: any of several may."""
+        """
+        List the words that may stand at *place* as the value of an option.
+
+        *loses_first*: any of several that stand right there may. Of those behind a word that may be nothing the first
+        alone counts, since most of them are options that a script adds where it has a value for them.
+        """
         found: dict[str, None] = {}
         for number, ways in enumerate(islice(self.places, place, None)):
             if number == _MOST_EMPTY:
                 return [ANYTHING]
             for way in ways:
-                for later, one in enumerate(way if loses_first else way[:1]):
+                for later, one in enumerate(way if loses_first and not number else way[:1]):
                     if one and not ((number or later) and _OPTION.match(one)):
                         found[one] = None
             if _is_never_empty(ways):

@@ -1,11 +1,12 @@
 """Texts to which the words of a list were joined, as by `NAME=$*`, where a `shift` may have taken the first of them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
 from policies.frameworks.expansion import KINDS, UNREAD
+from policies.frameworks.shell.script import Literal, Word
 from policies.frameworks.shell.several import PLAIN
 
 _STEPS_OF_TEXT: Final = 2  # beside those of the characters in which it is looked for
@@ -50,6 +51,20 @@ class Shortened:
         self._asked.update(texts)
         later = [word for one in texts if one in self._texts for word in one.split(" ")]
         return list(dict.fromkeys([*values, *later]))
+
+
+def stands_apart(word: Word, place: int, opens: Callable[[str], bool]) -> bool:
+    """
+    Whether the part at *place* makes words of its own in a text, and is no part and no value of an option there.
+
+    *opens*: whether a word is an option that takes the next word.
+    """
+    if place == 0:
+        return isinstance(behind := word[1], Literal) and behind.text[:1].isspace()
+    before = word[place - 1]
+    if not isinstance(before, Literal) or not before.text[-1:].isspace():
+        return False
+    return not any(opens(one) for one in before.text.rsplit(None, 1)[-1:])
 
 
 def means_the_same(word: str) -> bool:

@@ -11,7 +11,7 @@ from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
 from policies.frameworks.shell.several import MOST_VALUES, one_of
-from policies.frameworks.shell.shortened import Shortened, means_the_same
+from policies.frameworks.shell.shortened import Shortened, means_the_same, stands_apart
 from policies.frameworks.shell.split_parts import MOST_PIECES, QUOTED, SPLIT, has_quotes, key_of, written_part
 from policies.frameworks.shell.variables import ShellVariables
 
@@ -101,7 +101,10 @@ class Values(ShellVariables):
         if len(word) == 1:
             return self._alone(word[0], splits=splits)
         keys = [key_of(part, place) for place, part in enumerate(word)]
-        values = {key: self._beside_others(key[0], splits=splits) for key in keys}
+        values = {key: self._of_part(key[0], is_alone=False, splits=splits) for key in keys}
+        for place, (key, part) in enumerate(zip(keys, word, strict=True)):
+            if isinstance(part, Reference) and not stands_apart(word, place, self._opens):
+                values[key] = self._shortened.with_later(values[key])
         ways = 1
         for some in values.values():
             ways *= len(some)
@@ -118,14 +121,11 @@ class Values(ShellVariables):
         self._count(made)
         return made
 
-    def _beside_others(self, part: Part, *, splits: bool) -> list[str]:
-        """Return the values of a part that is joined to others, so that it matters with which word they begin."""
-        values = self._of_part(part, is_alone=False, splits=splits)
-        return self._shortened.with_later(values) if isinstance(part, Reference) else values
-
     def _alone(self, part: Part, *, splits: bool) -> list[str]:
         """Put the values of a word's only part into it, as most are that are no text."""
         values = self._of_part(part, is_alone=True, splits=splits)
+        if splits and isinstance(part, Reference) and part.is_quoted and not part.is_all:
+            values = self._shortened.with_later(values)
         self._of_container.work(len(values))
         made = [written_part(part, one, splits=splits) for one in values]
         self._count(made, is_copy=part.is_quoted or not splits)
