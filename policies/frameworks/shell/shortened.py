@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
@@ -9,6 +10,8 @@ from policies.frameworks.expansion import KINDS, UNREAD
 from policies.frameworks.shell.script import Literal, Word
 from policies.frameworks.shell.several import PLAIN
 
+_MOST_GONE: Final = 7  # words of a text; with all of them it is half of what a word may become (MOST_VALUES)
+_BEGIN_OF_WORD: Final = "'\"\\({["  # in a text within a text
 _STEPS_OF_TEXT: Final = 2  # beside those of the characters in which it is looked for
 _ANYWHERE = re.compile(rf"-[\w./:@%+,={UNREAD}{KINDS}-]*|{PLAIN.pattern}", re.ASCII)  # it means the same, evaluated
 
@@ -44,12 +47,12 @@ class Shortened:
         return any(some in one for some in self._changing)
 
     def with_later(self, values: list[str]) -> list[str]:
-        """Return *values*, and beside each that is one of them the words that may have become its first."""
+        """Return *values*, and beside each that is one of them what may be left of it."""
         texts = [_with_single_blanks(one) for one in values if " " in one]
         if not texts:
             return values
         self._asked.update(texts)
-        later = [word for one in texts if one in self._texts for word in one.split(" ")]
+        later = [left for one in texts if one in self._texts for left in _without_first(one)]
         return list(dict.fromkeys([*values, *later]))
 
 
@@ -61,15 +64,23 @@ def stands_apart(word: Word, place: int, opens: Callable[[str], bool]) -> bool:
     """
     if place == 0:
         return isinstance(behind := word[1], Literal) and behind.text[:1].isspace()
-    before = word[place - 1]
-    if not isinstance(before, Literal) or not before.text[-1:].isspace():
-        return False
-    return not any(opens(one) for one in before.text.rsplit(None, 1)[-1:])
+    literals = takewhile(lambda part: isinstance(part, Literal), reversed(word[:place]))
+    text = "".join(reversed([part.text for part in literals if isinstance(part, Literal)])).rstrip(_BEGIN_OF_WORD)
+    last = next(reversed(text.split()), "").lstrip(_BEGIN_OF_WORD)
+    if text[-1:].isspace():
+        return not opens(last)
+    return bool(last) and not last.startswith("-") and "=" not in last
 
 
 def means_the_same(word: str) -> bool:
     """Whether a *word* is an option or a plain one, so that a shell that evaluates it does nothing else with it."""
     return _ANYWHERE.fullmatch(word) is not None
+
+
+def _without_first(text: str) -> list[str]:
+    """List what may be left of a *text* without its first words, of which few are taken away as a rule."""
+    words = text.split(" ")
+    return [" ".join(words[first:]) for first in range(1, min(len(words), _MOST_GONE + 1))]
 
 
 def _with_single_blanks(text: str) -> str:
