@@ -56,7 +56,7 @@ class EventLoop:
         self._next_look = 0.0  # by the clock
         self._connections: dict[int, Connection] = {}
         self._most_connections = most_connections
-        self._had_places = 0.0  # likewise; when two were free at a look
+        self._had_places = 0.0  # likewise; when a look found two, and nobody waiting for one
         self._later: dict[Connection, None] = {}  # in their order, each once
         self._wakers: set[int] = set()
         self._listeners = {one.fileno(): one for one in listeners}
@@ -97,7 +97,7 @@ class EventLoop:
             self._next_look = now + _LOOK_SECONDS
             for overdue in (one for state in self._states for one in state.overdue()):
                 self._do(overdue, overdue.expire)
-            if len(self._connections) < self._most_connections - 1:  # one alone may have been made for who comes
+            if len(self._connections) < self._most_connections - 1 and not self._is_awaited():
                 self._had_places = now
             if not self._is_accepting:
                 self._end_one()
@@ -178,15 +178,14 @@ class EventLoop:
             self._end_if_idle(idle)
             if len(self._connections) < before:
                 return
-        if self._are_places_kept():
+        if self._clock() - self._had_places >= HURRY_SECONDS and self._is_awaited():
             fullest = max(others, key=len)
-            if (longest := fullest.longest(at_least_seconds=0)) is not None:
+            patience_seconds = _LOOK_SECONDS if fullest is self.handshakes else 0  # we may not have read its beginning
+            if (longest := fullest.longest(at_least_seconds=patience_seconds)) is not None:
                 self._guarded(longest, longest.hang_up)
 
-    def _are_places_kept(self) -> bool:
-        """Whether somebody waits for a place, and not for one of a burst, or of the system, which can open no more."""
-        if self._clock() - self._had_places < HURRY_SECONDS:
-            return False
+    def _is_awaited(self) -> bool:
+        """Whether somebody waits to be accepted."""
         waiting = select.poll()
         for descriptor in self._listeners:
             waiting.register(descriptor, select.POLLIN)
