@@ -167,6 +167,19 @@ def test_who_is_neither_slow_nor_idle_makes_room_once_all_places_were_kept_for_a
         assert new.result().recv(4096).startswith(b"HTTP/1.1 200")
 
 
+def test_places_that_are_free_for_a_moment_are_none_where_others_wait_for_them(served: Served) -> None:
+    former = [served.caller(secured=True) for _ in range(MOST_CONNECTIONS - 1)]
+    served.pass_by(HURRY_SECONDS - 0.5)
+    for one in former:
+        one.close()
+    first, *_ = [served.silent_caller() for _ in range(MOST_CONNECTIONS)]
+    served.pass_by(0.3)  # a look, at which one of them has been accepted
+    served.turn()
+    served.silent_caller()
+    served.pass_by(0.3)
+    assert first.recv(1) == b""
+
+
 def test_who_begins_a_request_when_it_is_to_make_room_leaves_that_to_the_next_idle_one(served: Served) -> None:
     first, second, third = (served.caller(secured=True) for _ in range(MOST_CONNECTIONS - 1))
     new = served.silent_caller()  # the loop hears of it first
