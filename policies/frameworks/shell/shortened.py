@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from itertools import takewhile
 from typing import Final
 
 from policies.frameworks.allowance import CHARACTERS_OF_STEP
@@ -64,8 +63,10 @@ def stands_apart(word: Word, place: int, opens: Callable[[str], bool]) -> bool:
     """
     if place == 0:
         return isinstance(behind := word[1], Literal) and behind.text[:1].isspace()
-    literals = takewhile(lambda part: isinstance(part, Literal), reversed(word[:place]))
-    text = "".join(reversed([part.text for part in literals if isinstance(part, Literal)])).rstrip(_BEGIN_OF_WORD)
+    text = ""
+    while place and isinstance(before := word[place - 1], Literal):
+        text, place = before.text + text, place - 1
+    text = text.rstrip(_BEGIN_OF_WORD)
     last = next(reversed(text.split()), "").lstrip(_BEGIN_OF_WORD)
     if text[-1:].isspace():
         return not opens(last)
