@@ -166,7 +166,7 @@ class EventLoop:
         Else whoever connects often enough would keep everybody else away, and no state ends soon. One that is idle may
         be the API server's, which is about to use it. Who holds most places and is neither, such as by the end of a
         request and the beginning of the next at once, is in the state that most of the others are in; who is new or
-        sends a review is seldom in that, and not for longest.
+        sends a review is seldom in that, and not for longest. Before one of these ends a burst has had its second.
         """
         others = (self.drains, self.handshakes, self.requests, self.answers)
         for state in others:
