@@ -29,6 +29,7 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
     options = {
         "policies": bench.policies,
         "state-dir": bench.state_dir,
+        "lib-dir": bench.root / "lib",
         "log-dir": bench.logs,
         "control": bench.standin.program,
         "pod-resources": bench.root / "kubelet",
