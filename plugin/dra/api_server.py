@@ -117,9 +117,9 @@ class ApiServer:
         with closing(self._connected(_REQUEST_SECONDS, f"{method} {path}")) as connection:
             response = self._answer(connection, method, path, body, query)
             try:
-                return msgspec.json.decode(response.read())
-            except (OSError, HTTPException, ValueError) as error:
-                raise ApiError(f"cannot {method} {path}: {error}: the API server's answer is cut short") from error
+                return msgspec.json.decode(response.read(), type=dict[str, Any])
+            except (OSError, HTTPException, ValueError, RecursionError) as error:
+                raise ApiError(f"cannot {method} {path}: its answer is cut short, or no object: {error}") from error
 
     def _connected(self, seconds: float, what: str) -> HTTPConnection:
         host, port = self._address
@@ -211,6 +211,6 @@ def _message(text: bytes, response: HTTPResponse) -> str:
     """Return the API server's message in one line, or the status and reason where there is none."""
     try:
         message = msgspec.json.decode(text)["message"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         message = f"{response.status} {response.reason}"
     return " ".join(str(message).split())
