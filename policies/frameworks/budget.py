@@ -89,7 +89,7 @@ class Wanted:
         """
         if self._budget.share >= MILLI_PER_GPU:
             return "any"
-        # What is told is a part of the whole GPU: of the free memory it would be taken twice.
+        # What is told is a part of the whole GPU: of the free memory under MPS it would be taken twice.
         return "any" if self._follows_limit and not is_told else "unread"
 
     def takes_all(self, spelling: Spelling, number: str | None) -> bool:
@@ -120,7 +120,7 @@ class Wanted:
 
     def may_be_told(self, spelling: Spelling) -> bool:
         """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""
-        return spelling.kind == "fraction" and self.memory.of == "total"
+        return spelling.kind == "fraction" and not self._follows_limit
 
 
 def _verdict_of_none(text: str) -> Judged:

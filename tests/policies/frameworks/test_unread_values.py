@@ -35,6 +35,18 @@ def forms(spelling: Spelling) -> Iterator[dict[str, Any]]:
         yield {"command": ["sh", "-c", f"export {name}={before}$U{after}; ./serve"], "env": [U]}
 
 
+def as_told(spelling: Spelling) -> Iterator[dict[str, Any]]:
+    """Yield the ways to set one setting to what the device plugin tells the container."""
+    (before, after), name = spelling.around, spelling.name
+    if spelling.argument:
+        yield container(args=["m", f"{name}={before}$(GPU_SHARE_FRACTION){after}"])
+        yield container(args=["m", name, f"{before}$(GPU_SHARE_FRACTION){after}"])
+        yield container(command=["sh", "-c", f'./serve m {name}={before}"$GPU_SHARE_FRACTION"{after}'])
+    else:
+        yield container(command=["env", f"{name}={before}$(GPU_SHARE_FRACTION){after}", "./serve"])
+        yield container(command=["sh", "-c", f"export {name}={before}${{GPU_SHARE_FRACTION:-0.2}}{after}; ./serve"])
+
+
 CASES = [
     pytest.param(one, spelling, container(**fields), id=f"{spelling.name}-{number}")
     for one in BUILT_IN
@@ -103,6 +115,26 @@ def test_under_mps_it_stays_with_a_warning_if_it_is_a_part_of_what_is_free(
     assert stays(one, on, by)
     (warning,) = about(spelling, on, by)
     assert warning.endswith(f"{OF_MAP}; MPS limits it")
+
+
+@pytest.mark.parametrize(
+    ("framework", "spelling"),
+    [
+        pytest.param(one, spelling, id=spelling.name)
+        for one in BUILT_IN
+        if one.memory is not None
+        for spelling in one.memory.spellings
+        if spelling.kind == "fraction"
+    ],
+)
+def test_it_stays_where_it_is_the_share_and_a_part_of_the_whole_gpu(framework: Framework, spelling: Spelling) -> None:
+    ways = [policies(SLICED), policies(f"{SLICED}\n{DENY}")]
+    if framework.memory is not None and framework.memory.of == "total":
+        ways += [policies(), policies(DENY)]
+    for one in as_told(spelling):
+        for by in ways:
+            assert stays(one, pod("0.2", one), by), one
+            assert not any("cannot be read" in text for text in about(spelling, pod("0.2", one), by)), one
 
 
 @pytest.mark.parametrize(
