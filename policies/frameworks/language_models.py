@@ -9,6 +9,8 @@ VLLM = Framework(
     programs=(
         "vllm serve",
         "vllm run-batch",
+        "python -m vllm.entrypoints.cli.main serve",
+        "python -m vllm.entrypoints.cli.main run-batch",
         "python -m vllm.entrypoints.openai.api_server",
         "python -m vllm.entrypoints.openai.run_batch",
         "python -m vllm.entrypoints.api_server",

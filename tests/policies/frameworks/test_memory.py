@@ -223,6 +223,7 @@ def test_where_an_argument_would_not_arrive_it_is_not_added_but_warned_about(
         {"image": "my/app", "command": ["vllm", "serve", "m"]},
         {"image": "my/app", "command": ["/opt/venv/bin/vllm"], "args": ["serve", "m"]},
         {"image": "my/app", "command": ["python3", "-u", "-m", "vllm.entrypoints.openai.api_server"]},
+        {"image": "my/app", "command": ["python3", "-m", "vllm.entrypoints.cli.main", "serve", "m"]},
         {"image": "my/app", "command": ["tini", "-g", "--", "vllm", "serve", "m"]},
         {"image": "my/app", "args": ["vllm", "serve", "m"]},
     ],
