@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,22 @@ import pytest
 from tests.webhook.key_updates import Sender
 from webhook.secured_socket import SecuredSocket
 from webhook.tls import ServingCertificate
+
+
+def steps_of(secured: SecuredSocket, client: ssl.SSLObject) -> list[Callable[[], object]]:
+    """Give the steps of a handshake that has begun, with a HelloRetryRequest and with an end of either side."""
+    return [secured.shake_hands, client.do_handshake, secured.shake_hands, client.do_handshake, secured.shake_hands]
+
+
+def step_and_pass_on(
+    step: Callable[[], object], theirs: socket.socket, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+) -> None:
+    """Do a *step* as far as it goes, and give each side what the other has sent."""
+    with contextlib.suppress(ssl.SSLWantReadError, BlockingIOError):
+        step()
+    theirs.sendall(outgoing.read())
+    with contextlib.suppress(BlockingIOError):
+        incoming.write(theirs.recv(65536, socket.MSG_DONTWAIT))
 
 
 def connected(
@@ -22,17 +39,10 @@ def connected(
     context.keylog_filename = str(keys)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with contextlib.suppress(ssl.SSLWantReadError):
-        client.do_handshake()
-    theirs.sendall(outgoing.read())
     secured = SecuredSocket(ours)
-    secured.begin(ServingCertificate(certificates / "tls.crt", certificates / "tls.key").newest)
-    with contextlib.suppress(BlockingIOError):
-        secured.shake_hands()
-    incoming.write(theirs.recv(65536))
-    client.do_handshake()
-    theirs.sendall(outgoing.read())
-    secured.shake_hands()
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    for step in (client.do_handshake, lambda: secured.begin(certificate.newest), *steps_of(secured, client)):
+        step_and_pass_on(step, theirs, incoming, outgoing)
     (secret,) = [
         line.split()[2] for line in keys.read_text().splitlines() if line.startswith("CLIENT_TRAFFIC_SECRET_0")
     ]
@@ -61,15 +71,8 @@ def last_record(certificate: ServingCertificate, context: ssl.SSLContext) -> byt
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
         secured = SecuredSocket(ours)
-        for step in (lambda: secured.begin(certificate.newest), secured.shake_hands, secured.shake_hands):
-            with contextlib.suppress(ssl.SSLWantReadError):
-                client.do_handshake()
-            theirs.sendall(outgoing.read())
-            with contextlib.suppress(BlockingIOError):
-                step()
-            with contextlib.suppress(BlockingIOError):
-                incoming.write(theirs.recv(65536, socket.MSG_DONTWAIT))
-        client.do_handshake()
+        for step in (client.do_handshake, lambda: secured.begin(certificate.newest), *steps_of(secured, client)):
+            step_and_pass_on(step, theirs, incoming, outgoing)
         secured.say_goodbye()
         secured.close()
         return theirs.recv(65536)

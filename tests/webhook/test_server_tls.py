@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -130,3 +131,24 @@ def test_answers_that_nobody_takes_have_a_bound_together(
             assert usual.allowed(review_of())
         assert resident_bytes(server.workers[0]) - before < MAX_HELD_BYTES + 32 * MEBIBYTE
     assert server.all_lines("answer not taken")
+
+
+@pytest.mark.parametrize("group", ["ffdhe2048", "ffdhe8192", "secp521r1"])
+def test_nobody_has_us_make_a_key_of_a_group_that_is_dear(server: Server, group: str) -> None:
+    context = server.context()
+    context.set_ecdh_curve(group)
+    with socket.create_connection(("localhost", server.port)) as connection, pytest.raises(ssl.SSLError, match="alert"):
+        context.wrap_socket(connection, server_hostname="localhost")
+    assert "handshake failed" in [line["message"] for line in server.all_lines()]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_caller_who_would_like_another_group_better_is_served(server: Server, version: ssl.TLSVersion) -> None:
+    context = server.context()
+    context.minimum_version = context.maximum_version = version
+    with (
+        socket.create_connection(("localhost", server.port)) as connection,
+        context.wrap_socket(connection, server_hostname="localhost") as secured,
+    ):
+        secured.sendall(GET)
+        assert secured.recv(100).startswith(b"HTTP/1.1 200 ")
