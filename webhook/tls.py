@@ -115,7 +115,7 @@ class ServingCertificate:
                 log.warning("new certificate ignored", extra={"error": str(error)})
             self.newest_error = error
             if isinstance(error, UnreadableError):
-                self._seen = None  # it may be readable at the next look, and nothing of it different
+                self._again = -inf  # it may be readable at the next look, and nothing of it different
             return False
         self._pair, self.newest_error = newest, None
         if is_logged:

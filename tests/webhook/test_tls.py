@@ -49,6 +49,19 @@ def test_so_is_one_that_could_be_read_and_not_loaded(tmp_path: Path, monkeypatch
     assert certificate.newest_error is None
 
 
+def test_what_is_said_of_a_pair_is_what_its_files_are_now(tmp_path: Path) -> None:
+    issue_to_directory(tmp_path, dns_names=("localhost",))
+    certificate = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    (tmp_path / "tls.crt").unlink()
+    (tmp_path / "tls.crt").mkdir()
+    certificate.refresh()
+    assert "got a directory" in str(certificate.newest_error)
+    (tmp_path / "tls.crt").rmdir()
+    (tmp_path / "tls.crt").symlink_to("tls.crt")
+    certificate.refresh()
+    assert "too many levels of symbolic links" in str(certificate.newest_error)
+
+
 def issue(directory: Path, *, days_ago: float) -> None:
     then = datetime.now(UTC) - timedelta(days=days_ago)
     pair = new_ca(now=then).issue(("localhost",), now=then)
