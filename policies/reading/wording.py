@@ -92,14 +92,23 @@ def _items(fewest: int | None, most: int | None) -> str:
     return f" with at least {fewest} item{'s' * (fewest > 1)}" if fewest else ""
 
 
+def _can_be_read(cls: type[Share | Headroom], text: str) -> bool:
+    try:
+        cls.parse(text)
+    except ShareError:
+        return False
+    return True
+
+
 def _fix(info: inspect.Type, value: object) -> str:
     """Say what to do."""
     is_scalar = isinstance(value, str | int | float)
     match _bare(info):
         case inspect.BoolType():
             return f"write {_BOOLEANS.get(str(value).lower(), 'one of the two')}"
-        case inspect.CustomType():
-            return f'write "{value}"' if is_scalar and not isinstance(value, bool) else 'write it like "0.2"'
+        case inspect.CustomType(cls=cls) if issubclass(cls, Share | Headroom):
+            is_only_unquoted = is_scalar and not isinstance(value, bool) and _can_be_read(cls, str(value))
+            return f'write "{value}"' if is_only_unquoted else 'write it like "0.2"'
         case inspect.StrType() if is_scalar and not isinstance(value, str):
             return "put it in quotes"
         case (

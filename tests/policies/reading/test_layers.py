@@ -47,6 +47,8 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         ("share: [a]", 1, "share", "expected a mapping, got a list"),
         ("share:\n  maximum: 0.5", 2, "share.maximum", 'got 0.5: write "0.5"'),
         ("share:\n  maximum: 1", 2, "share.maximum", 'got 1: write "1"'),
+        ("share:\n  maximum: -0.3", 2, "share.maximum", 'got -0.3: write it like "0.2"'),
+        ("share:\n  maximum: 0.3333", 2, "share.maximum", 'got 0.3333: write it like "0.2"'),
         ("share:\n  minimum: '0'", 2, "share.minimum", "is zero"),
         ("share:\n  maximum: half", 2, "share.maximum", 'invalid share "half"'),
         ("share:\n  maximum: '1.5'", 2, "share.maximum", "above 1 and not a whole number"),
