@@ -203,6 +203,7 @@ class NotRunning(_Part, frozen=True, kw_only=True):
     reason: Shown = Shown("")
     message: Shown = Shown("")
     exit_code: int | None = None
+    started_at: Shown | None = None
     finished_at: Shown | None = None
 
 
@@ -219,6 +220,7 @@ class ContainerStatus(_Part, frozen=True, kw_only=True):
 
     name: Shown = Shown("")
     ready: bool = False
+    restart_count: int = 0  # since its pod was made
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 

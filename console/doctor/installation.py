@@ -1,5 +1,6 @@
 """What only `gpu-share doctor` looks at: API server, installation and policies. None is what cannot be seen."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -9,7 +10,7 @@ from console.doctor.versions import may_be_of_later, newer_version, other_versio
 from console.dra_objects import DeviceClass, ResourceSlice
 from console.objects import Metadata
 from console.seen import Seen, Unseen
-from console.words import Shown
+from console.words import Shown, moment
 from policies.contract import NAMESPACE
 from policies.errors import Problem
 from policies.policy_set import PolicySet
@@ -49,6 +50,11 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     config_map_keys: dict[str, frozenset[str]] = {}  # of those in the namespace of gpu-share, by name
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
+
+    @property
+    def now(self) -> datetime:
+        """When it was looked at, by the API server's clock."""
+        return moment(self.seen.at) or datetime.now(UTC)
 
     @property
     def other_version(self) -> str:

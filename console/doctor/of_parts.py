@@ -5,11 +5,13 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.of_nodes import no_nodes
 from console.doctor.parts import COMPONENTS, component_of, is_ready, no_parts, parts, statuses, trouble
+from console.doctor.restarts import hints, restarted
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, warn
 from console.objects import Pod
 from console.seen import ALL_NODES, ON_NODES, OUR_PODS, STATES
 from policies.contract import MPS
 
+_LOOK: Final = "kubectl -n gpu-share describe daemonsets,pods, and the logs of what does not run"
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 
 
@@ -27,8 +29,10 @@ def on_nodes(on: Installation) -> Verdict:
     ]
     if not (told or having["mps"]) and (missing := not_listed(on, STATES)):
         return missing
+    again = restarted(pods, on.now)
     judge = fail if any(map(_is_failing, late)) else warn
-    return judge(*cut(told), hint="kubectl -n gpu-share describe daemonsets,pods, and the logs of what does not run")
+    hint = hints(*([_LOOK] if told else []), of=again)
+    return judge(*cut(told), *cut([one.sentence for one in again]), hint=hint)
 
 
 def _needing(on: Installation, having: set[str], *, has_mps: bool) -> dict[str, set[str]]:

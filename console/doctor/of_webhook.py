@@ -3,7 +3,7 @@
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
@@ -12,9 +12,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from console.doctor.admission import CREATED_POLICY
 from console.doctor.installation import SUCCEEDED, Installation
 from console.doctor.parts import COMPONENTS, is_ready, no_parts, parts, statuses, trouble
+from console.doctor.restarts import hints, restarted
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import OUR_PODS
-from console.words import moment
 from policies.contract import WEBHOOK_NAMES
 from program.certificates import first_certificate, read_certificates
 
@@ -49,8 +49,10 @@ def webhook_runs(on: Installation) -> Verdict:
     ready = [one for one in pods if is_ready(one)]
     told = () if ready else (f"none of {len(pods)} webhook pods is ready",)
     late = [f"{one.metadata.name} is not ready" for one in pods if not is_ready(one)]
-    hint = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook" if pods else APPLY
-    return fail(*told, hint=hint) if told else warn(*late, hint=hint)
+    again = restarted(pods, on.now)
+    found = [*told, *(() if told else late), *(one.sentence for one in again)]
+    look = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook" if pods else APPLY
+    return (fail if told else warn)(*found, hint=hints(*([look] if told or late else []), of=again))
 
 
 def configured(on: Installation) -> Verdict:
@@ -128,9 +130,11 @@ def renewal(on: Installation) -> Verdict:
         if on.webhook and _CERT_MANAGER in on.webhook.metadata.annotations:
             return not_applicable("cert-manager does it: kubectl -n gpu-share describe certificates")
         return warn("no pod of gpu-share-certs runs", hint=f"unless something else renews them, {APPLY}")
-    found = [f"{one.metadata.name}: {trouble(one)}" for one in pods if not is_ready(one)]
-    hint = "kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous"
-    return fail(*found, hint=hint) if len(found) == len(pods) else warn(*found, hint=hint)
+    late = [f"{one.metadata.name}: {trouble(one)}" for one in pods if not is_ready(one)]
+    again = restarted(pods, on.now)
+    logs = "kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous"
+    judge = fail if len(late) == len(pods) else warn
+    return judge(*late, *(one.sentence for one in again), hint=hints(*([] if again else [logs]), of=again))
 
 
 def _renewing(on: Installation) -> str:
@@ -144,11 +148,10 @@ def _renewing(on: Installation) -> str:
 
 
 def _late(known: list[tuple[str, datetime]], on: Installation) -> list[str]:
-    now = moment(on.seen.at) or datetime.now(UTC)
     return [
-        f"{what} {'expired' if end <= now else 'expires'} at {end:%Y-%m-%d %H:%M} UTC"
+        f"{what} {'expired' if end <= on.now else 'expires'} at {end:%Y-%m-%d %H:%M} UTC"
         for what, end in known
-        if end <= now + _SOON
+        if end <= on.now + _SOON
     ]
 
 
