@@ -107,6 +107,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         others=other_nodes(nodes.result(), states),
         listed=frozenset(str(one.metadata.name) for one in nodes.result()),
+        node_info={str(one.metadata.name): one.status.node_info for one in nodes.result()},
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied.denials,
         parts=tuple(parts.result()),

@@ -86,10 +86,11 @@ class NodeSpec(_Part, frozen=True, kw_only=True):
 
 
 class NodeInfo(_Part, frozen=True, kw_only=True):
-    """Versions on a node."""
+    """Versions on a node, and what it is."""
 
     kubelet_version: Shown = Shown("")
     container_runtime_version: Shown = Shown("")
+    architecture: Shown = Shown("")
 
 
 class NodeStatus(_Part, frozen=True, kw_only=True):
@@ -219,6 +220,7 @@ class ContainerStatus(_Part, frozen=True, kw_only=True):
     """How a container is, and how it was."""
 
     name: Shown = Shown("")
+    image_id: str = msgspec.field(default="", name="imageID")  # to be judged, and not shown as it is
     ready: bool = False
     restart_count: int = 0  # since its pod was made
     state: ContainerState = ContainerState()

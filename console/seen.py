@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from console.grant import Grant
-from console.objects import Condition, Pod
+from console.objects import Condition, NodeInfo, Pod
 from console.taints import CORDONED, NOT_READY, conditions
 from console.tolerations import Taint
 from console.words import Shown, several
@@ -211,6 +211,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[SeenNode, ...] = ()
     others: tuple[SeenNode, ...] = ()  # nodes that have nothing to do with shares, and have devices of other plugins
     listed: frozenset[str] = frozenset()  # names of all nodes; none where they are not known
+    node_info: dict[str, NodeInfo] = {}  # of all nodes, by name; likewise
     pods: tuple[SeenPod, ...] = ()
     denials: tuple[Denial, ...] = ()
     parts: tuple[Pod, ...] = ()  # pods of gpu-share itself

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from console.doctor.builds import other_builds
 from console.doctor.installation import Installation
 from console.doctor.of_nodes import no_nodes
 from console.doctor.parts import COMPONENTS, component_of, is_ready, no_parts, parts, statuses, trouble
@@ -13,6 +14,17 @@ from policies.contract import MPS
 
 _LOOK: Final = "kubectl -n gpu-share describe daemonsets,pods, and the logs of what does not run"
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
+
+
+# One name for two builds: an image that was loaded by hand, or built again, and imagePullPolicy IfNotPresent.
+_REPLACE: Final = (
+    "wait for the rollout to end; what stays is replaced by hand, for gpu-share mps one node after the other"
+)
+_BUILDS: Final = (
+    ". Where one name has two IDs, load the image of now on the nodes of the older one first, "
+    "or give each build a tag of its own"
+)
+_COMPARE: Final = "load the image in the same way on all nodes, or give each build a tag of its own"
 
 
 def on_nodes(on: Installation) -> Verdict:
@@ -56,8 +68,13 @@ def same_image(on: Installation) -> Verdict:
             if container.name == component_of(pod):
                 by_image.setdefault(container.image, []).append(str(pod.metadata.name))
     told = [f"{', '.join(cut(sorted(names)))} run {image}" for image, names in sorted(by_image.items())]
-    hint = "wait for the rollout to end; what stays is replaced by hand, for gpu-share mps one node after the other"
-    return warn(*(told if len(by_image) > 1 else ()), hint=hint)
+    different, doubtful = other_builds(parts(on.seen, *COMPONENTS), on.seen)
+    found = [*(told if len(by_image) > 1 else ()), *different]
+    if found or not doubtful:
+        return warn(*found, *doubtful, hint=f"{_REPLACE}{_BUILDS if different else ''}")
+    hidden = on.seen.hidden(ALL_NODES)
+    right = hidden.right if hidden else ""
+    return Verdict(status="unknown", found=(*doubtful,), hint=_COMPARE, right=right)
 
 
 PARTS: Final = (
