@@ -1,28 +1,24 @@
 """`gpu-share top`: once or live, as a picture or as JSON."""
 
-import signal
 import sys
 import time
-from collections.abc import Iterable
 from functools import partial
 from itertools import chain, count
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 
 from console.api_server import ApiServer
 from console.look import look
-from console.rest import rest_seconds
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, Seen, Unseen
 from console.top.drawing import draw
+from console.top.live import live
 from console.top.rows import Top, top
 from console.top.screen import Screen
 from console.words import Shown
 from program.front import FAILED, failed
 
-_BY_SIGNAL: Final = 128  # and its number: how shells write the exit code of what a signal ended
 Output = Literal["text", "wide", "json"]
 
 
@@ -47,40 +43,13 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     if live_seconds is not None:
         looks = chain([seen], (see() for _ in count()))
         pictures = (Screen(top(one, node=node), wide=wide) for one in looks)
-        return _live(console, pictures, began=began, every_seconds=live_seconds)
+        return live(console, pictures, began=began, every_seconds=live_seconds)
     shown = top(seen, node=node)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
     else:
         console.print(draw(shown, wide=wide), soft_wrap=not is_terminal)
     return _code(seen, shown if node else None)
-
-
-def _live(console: Console, pictures: Iterable[RenderableType], *, began: float, every_seconds: float) -> int:
-    """Draw until somebody ends it, with the screen as it was afterwards; return the exit code."""
-    code: int | None = None
-
-    def end(signal_number: int, _: object) -> None:
-        nonlocal code
-        # Kept, since Python drops what is raised while it collects garbage.
-        code = 0 if signal_number == signal.SIGINT else _BY_SIGNAL + signal_number
-        raise KeyboardInterrupt
-
-    before = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            for picture in pictures:
-                live.update(picture, refresh=True)
-                time.sleep(rest_seconds(time.monotonic() - began, every_seconds=every_seconds))
-                if code is not None:
-                    break
-                began = time.monotonic()
-    except KeyboardInterrupt:  # as one leaves it
-        pass
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    return code or 0
 
 
 def _code(seen: Seen, of_node: Top | None = None) -> int:
