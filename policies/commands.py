@@ -178,11 +178,12 @@ def _write(made: "Imported", directory: Path) -> None:
     written = files(made)
     try:
         for name in written:
-            if (directory / name).exists():
+            if (directory / name).is_symlink() or (directory / name).exists():
                 end(f"{directory / name}: exists already: name an empty directory with --into", UNUSABLE)
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
-            (directory / name).write_text(text, encoding="utf-8")
+            with (directory / name).open("x", encoding="utf-8") as file:  # through no link that has come meanwhile
+                file.write(text)
     except OSError as error:
         end(f"{directory}: cannot be written ({error.strerror}): name another directory with --into", UNUSABLE)
 

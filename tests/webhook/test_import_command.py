@@ -31,6 +31,16 @@ def test_policies_that_are_there_are_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "_default.yaml").read_text() == "mode: warn\n"
 
 
+def test_a_link_that_leads_to_nothing_is_there_and_nothing_is_written_through_it(tmp_path: Path) -> None:
+    into, elsewhere = tmp_path / "policies", tmp_path / "elsewhere"
+    into.mkdir()
+    (into / "_cluster.yaml").symlink_to(elsewhere)
+    made = run("policy", "import", "-", "--into", into, given=MPS, code=2)
+    assert f"{into}/_cluster.yaml: exists already" in made.stderr
+    assert not elsewhere.exists()
+    assert [path.name for path in into.iterdir()] == ["_cluster.yaml"]
+
+
 def test_what_is_left_to_decide_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "nodes").write_text("NAME  CONFIG\nm-1  mps\ns-1  sliced\n")
     text = config_map(mps=MPS, sliced=TIME_SLICED)
