@@ -18,7 +18,7 @@ from urllib3 import Retry
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from console.clock import ServerClock
-from console.no_answer import message_of, short
+from console.no_answer import foreign, message_of, short
 from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
@@ -115,8 +115,9 @@ class ApiServer:
             said, remedy = message_of(content), remedies.get(answer.status)
             if said:
                 raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
-            told = content[:200].decode(errors="replace")
-            raise ForeignError(f"HTTP {answer.status} {answer.reason}: {told}", status=answer.status)
+            server = "" if _PROXIED(path) else self.address
+            told = foreign(answer.status, answer.reason or "", content, server=server)
+            raise ForeignError(told, status=answer.status)
         return content
 
     def post(self, path: str, body: object, query: Mapping[str, str] | None = None) -> tuple[int, bytes]:

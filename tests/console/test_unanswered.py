@@ -114,3 +114,39 @@ def test_where_no_thread_can_be_had_it_is_one_line(
     ended = CliRunner().invoke(main, ["top", "--once", "--kubeconfig", str(kubeconfig)])
     assert (ended.exit_code, ended.output.count("\n")) == (1, 1)
     assert ended.output.startswith("gpu-share: no thread can be started: raise the limit of memory")
+
+
+@pytest.mark.parametrize("words", [("top", "--once"), ("explain", "late")])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((302, b""), "HTTP 302 Found, no redirect is followed"),
+        ((307, b"<a href='/login'>moved</a>"), "HTTP 307 Temporary Redirect, no redirect is followed"),
+        ((502, b""), "HTTP 502 Bad Gateway, without a reason"),
+    ],
+)
+def test_what_answers_without_words_in_place_of_an_api_server_is_told_with_what_to_do(
+    asked: Asked, answer: Reply, said: str, words: tuple[str, ...]
+) -> None:
+    ran = asked(Always(answer), *words)
+    assert ran.exit_code == 1
+    assert f"{said}: is http://127.0.0.1:" in ran.stderr
+    assert ran.stderr.endswith(" the API server? Check the server of the kubeconfig\n")
+
+
+def test_of_a_node_behind_the_api_server_no_kubeconfig_is_checked(asked: Asked) -> None:
+    on = cluster(state(gpu()))
+    on.raw[_STATE] = (302, b"")
+    text = asked(on, "top", "--once").stdout
+    assert "gpu-share-plugin-gpu-a: HTTP 302 Found, no redirect is followed\n" in text
+
+
+class Always(StandIn):
+    """Something else than an API server, which answers everything in one way."""
+
+    def __init__(self, answer: Reply) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def reply(self, _path: str, _query: object) -> Reply:
+        return self._answer
