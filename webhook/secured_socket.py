@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from webhook.client_hello import ClientHellos
 from webhook.settings import MAX_EMPTY_BYTES, MAX_SESSIONS, SEND_BUFFER_BYTES, WIDE_BUFFER_BYTES
 
 # At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
@@ -31,6 +32,7 @@ class SecuredSocket:
         "_clock",
         "_empty_bytes",
         "_has_begun",
+        "_hellos",
         "_incoming",
         "_outgoing",
         "_socket",
@@ -58,6 +60,7 @@ class SecuredSocket:
             return False
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = new_context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._hellos: ClientHellos | None = ClientHellos()  # until OpenSSL has got the last of them
         self._has_begun = True
         return True
 
@@ -163,6 +166,9 @@ class SecuredSocket:
         try:
             count = self._tls.read(len(buffer), buffer)
         except ssl.SSLWantReadError:
+            # A renegotiation's hello is denied by OpenSSL once it is here, for which it takes as much as that declares.
+            if not self._tls.version():
+                raise ConnectionAbortedError("a part of a handshake's message, after the handshake") from None
             return None
         except ssl.SSLError:
             self._send_if_possible()
@@ -180,13 +186,22 @@ class SecuredSocket:
 
     def _send_made(self) -> None:
         if self._outgoing.pending:
-            self._unsent = b"".join([self._unsent, self._outgoing.read()])
+            made = self._outgoing.read()
+            if self._hellos:
+                self._hellos.go_on_after(made)
+            self._unsent = b"".join([self._unsent, made])
         self.send()
 
     def _take(self) -> int:
         count = self._socket.recv_into(_ARRIVED, _SLOW_PIECE_BYTES if self.is_slow else PIECE_BYTES)
-        self._incoming.write(_ARRIVED[:count])
+        self._incoming.write(self._admitted(_ARRIVED[:count]))
         self._empty_bytes += count
         if self._empty_bytes > MAX_EMPTY_BYTES:
             raise ConnectionAbortedError(f"more than {MAX_EMPTY_BYTES} bytes of TLS with nothing in them")
         return count
+
+    def _admitted(self, piece: memoryview) -> bytes | memoryview:
+        """What OpenSSL may have now, of this piece and of those that it has not got yet."""
+        if self._hellos and self._hellos.is_over:
+            self._hellos = None
+        return self._hellos.admit(piece) if self._hellos else piece
