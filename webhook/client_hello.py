@@ -28,14 +28,15 @@ class ClientHellos:
     For a hello it takes as much as the first four bytes declare, up to 128 KiB, and many times what its lists have.
     """
 
-    __slots__ = ("_held", "_is_second", "_is_whole", "_message", "_seen", "is_over")
+    __slots__ = ("_begin", "_held", "_is_first", "_is_whole", "_message", "_seen", "is_over")
 
     def __init__(self) -> None:
         self._held = bytearray()  # what has come, and OpenSSL has not got
         self._seen = 0  # bytes of it, in records that are whole
-        self._message = bytearray()  # what those have of a hello
+        self._begin = 0  # bytes of those that are in front of a hello
+        self._message = bytearray()  # what the others have of it
         self._is_whole = False
-        self._is_second = False
+        self._is_first = True  # is the next record
         self.is_over = False  # what comes from now on goes to OpenSSL as it comes
 
     def admit(self, piece: bytes | memoryview) -> bytes:
@@ -50,18 +51,17 @@ class ClientHellos:
             pass
         if self._is_whole and len(self._held) > self._seen:
             raise ConnectionAbortedError("bytes after a ClientHello, before the answer to it")
-        if self._message and not self._is_whole:
-            return b""
-        admitted = bytes(self._held if self.is_over else self._held[: self._seen])
+        may_be_read = self._seen if self._is_whole or not self._message else self._begin
+        admitted = bytes(self._held if self.is_over else self._held[:may_be_read])
         del self._held[: len(admitted)]
-        self._seen = 0
+        self._seen -= may_be_read
+        self._begin = 0
         return admitted
 
     def go_on_after(self, flight: bytes) -> None:
         """Expect a second hello if the *flight* of ours is a HelloRetryRequest, and none after another."""
         if self._is_whole:
             self.is_over = flight[_RANDOM] != _RETRY
-            self._is_second = True
             self._is_whole = False
             self._message.clear()
 
@@ -71,8 +71,9 @@ class ClientHellos:
         head = self._held[start : start + _RECORD_HEAD]
         if len(head) < _RECORD_HEAD:
             return False
-        if not (start or self._is_second) and self._is_not_tls(head):
+        if self._is_first and self._is_not_tls(head):
             return False
+        self._is_first = False
         if head[1] != _MAJOR:
             raise ConnectionAbortedError(f"a record of TLS must have the major version {_MAJOR}, got {head[1]}")
         end = start + _RECORD_HEAD + int.from_bytes(head[3:])
@@ -83,6 +84,8 @@ class ClientHellos:
         if head[0] == _HANDSHAKE:
             if end == start + _RECORD_HEAD:
                 raise ConnectionAbortedError("an empty record of the handshake, which nobody may send (RFC 8446, 5.1)")
+            if not self._message:
+                self._begin = start
             self._message += self._held[start + _RECORD_HEAD : end]
             self._read_message()
         elif self._message:
@@ -90,10 +93,14 @@ class ClientHellos:
         return True
 
     def _is_not_tls(self, head: bytearray) -> bool:
-        """Whether OpenSSL ends the connection at this *head* of the first record, with a reason for the log."""
+        """
+        Whether OpenSSL ends the connection at this *head* of the first record, with a reason for the log.
+
+        It ends none for an empty record of another type, so what comes behind one is looked at.
+        """
         if head[0] & 0x80 and head[2] == _CLIENT_HELLO:
             raise ConnectionAbortedError("a ClientHello of SSL 2.0, for which OpenSSL would begin TLS")
-        self.is_over = head[0] != _HANDSHAKE or head[1] != _MAJOR
+        self.is_over = head[1] != _MAJOR
         return self.is_over
 
     def _read_message(self) -> None:

@@ -137,6 +137,14 @@ def test_a_hello_with_lengths_that_lead_beyond_it_goes_to_openssl() -> None:
         assert outcome([data]) == data
 
 
+@pytest.mark.parametrize("in_front", [b"\x14\3\1\0\0", b"\x15\3\1\0\2\1\x29"], ids=["nothing", "an alert"])
+def test_openssl_gets_what_is_in_front_of_an_offence_in_a_record_of_another_type_and_no_more(in_front: bytes) -> None:
+    hellos = ClientHellos()
+    assert hellos.admit(in_front) == in_front
+    with pytest.raises(ConnectionAbortedError):
+        hellos.admit(NINE_BYTES)
+
+
 @pytest.mark.parametrize("in_front", [b"", CHANGE_CIPHER])
 def test_after_a_retry_the_second_hello_is_looked_at_as_well(in_front: bytes) -> None:
     assert outcome([in_front + USUAL[-1]], second()) == in_front + USUAL[-1]
