@@ -135,8 +135,10 @@ class RequestParser:
         self._url = b""
         self._head_bytes = 0
         self._body = b""
+        self._has_body = False  # as far as the head says
         self._is_last = False
         self._expects = b""
+        self.awaits_continue = False
 
     def on_url(self, part: bytes) -> None:
         """Take the target, or a part of it."""
@@ -151,8 +153,10 @@ class RequestParser:
         match name.lower():
             case b"content-length" if int(value) > MAX_BODY_BYTES:  # llhttp has seen that they are digits
                 self._reject_length()
+            case b"content-length":
+                self._has_body = int(value) > 0
             case b"transfer-encoding":
-                self._is_last = True
+                self._has_body = self._is_last = True
             case b"expect":
                 self._expects = value.lower()
 
@@ -166,6 +170,8 @@ class RequestParser:
         # What follows a request for another protocol is not parsed, although we answer in this one.
         if version == "1.0" or not self._parser.should_keep_alive() or self._parser.should_upgrade():
             self._is_last = True
+            if self._parser.should_upgrade() and self._has_body:  # which httptools leaves out
+                self.reject(400, "A body beside Upgrade or CONNECT is not read: send the request without them.")
         if self._expects and self._expects != b"100-continue":
             self.reject(417, "Of the expectations, 100-continue can be met.")
         self.awaits_continue = bool(self._expects) and version == "1.1"

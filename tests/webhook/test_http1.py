@@ -175,6 +175,23 @@ def test_a_caller_that_asks_before_it_sends_is_told_to_go_on() -> None:
     assert parser.rejection.status == 417
 
 
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 0\r\n"])
+def test_a_caller_that_asked_and_had_no_body_is_not_told_to_go_on_in_its_next_request(length: bytes) -> None:
+    parser = parsed(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\n" + length + b"\r\n", POST[:9])
+    assert len(parser.requests) == 1
+    assert parser.has_begun
+    assert not parser.awaits_continue
+
+
+@pytest.mark.parametrize("begins", [b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c", b"CONNECT h:1 HTTP/1.1"])
+@pytest.mark.parametrize("body", [b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"])
+def test_a_body_is_not_dropped_in_silence_where_another_protocol_is_asked_for(begins: bytes, body: bytes) -> None:
+    parser = parsed(begins + b"\r\n" + body)
+    assert not parser.requests
+    assert parser.rejection is not None
+    assert parser.rejection.body.startswith(b"A body beside Upgrade or CONNECT is not read:")
+
+
 def test_an_answer_says_its_length_and_whether_it_is_the_last() -> None:
     head, _, body = plain("é", 413).written(is_last=True).partition(b"\r\n\r\n")
     assert (head.split(b"\r\n")[0], body) == (b"HTTP/1.1 413 Request Entity Too Large", "é\n".encode())

@@ -1,5 +1,6 @@
 """The real webhook with requests that no API server sends, one behind the other."""
 
+from tests.webhook.raw_http import answer
 from tests.webhook.serving import Server, review_of, wait_for
 
 POST = b"POST /mutate HTTP/1.1\r\nHost: l\r\n%bContent-Length: %d\r\n\r\n"
@@ -28,3 +29,26 @@ def test_who_waits_to_be_asked_for_a_body_is_asked_after_the_answer_before_it(se
         wait_for(lambda: has(b"100 Continue"))
         connection.sendall(body)
         wait_for(lambda: has(b"200") and received.count(b"HTTP/1.1 200") == 2)
+
+
+def test_who_asked_and_had_no_body_is_not_told_to_go_on_in_its_next_request(server: Server) -> None:
+    request = POST % (b"", 2) + b"{}"
+    with server.tls() as connection:
+        connection.settimeout(5)
+        connection.sendall(POST % (b"Expect: 100-continue\r\n", 0) + request[:9])
+        assert answer(connection)[0] == 400
+        with server.caller() as caller:
+            caller.ask("GET", "/healthz")  # the worker has seen the beginning by the time it answers this
+        connection.sendall(request[9:])
+        assert answer(connection)[0] == 400
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: l\r\n\r\n")
+        assert answer(connection)[0] == 200
+
+
+def test_a_review_that_asks_for_another_protocol_is_told_that_its_body_is_not_read(server: Server) -> None:
+    body = review_of()
+    with server.tls() as connection:
+        connection.settimeout(5)
+        connection.sendall(POST % (b"Connection: Upgrade\r\nUpgrade: websocket\r\n", len(body)) + body)
+        status, _, text = answer(connection)
+        assert (status, text) == (400, "A body beside Upgrade or CONNECT is not read: send the request without them.\n")
