@@ -2,7 +2,7 @@
 A small HTTP server beside the work of a program: for scrapers and probes, in threads of its own, by GET alone.
 
 Nobody who connects can keep it for long: each connection has one request and one deadline, from its beginning to the
-last byte of the answer, and there are a few at a time, of which the oldest makes room for a new one.
+last byte of the answer that is taken, and there are a few at a time, of which the oldest makes room for a new one.
 The answers come from what is known already. Nor can many callers keep the program from its work: so many connections
 a second are taken, and the others wait.
 """
@@ -21,6 +21,7 @@ from io import BytesIO
 from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
+from program.closing import close_when_taken, limit_untaken
 from program.listening import family_and_host, written
 from program.threads import start_beside
 
@@ -111,7 +112,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
         self.address_family, host = family_and_host(bind[0])
         self.routes = routes
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
-        self._open: dict[Any, None] = {}  # connections, in their order
+        self._open: dict[Any, float] = {}  # connections in their order, and until when on the monotonic clock
         self._next_seconds = 0.0  # on the monotonic clock: when one more would be on time
         super().__init__((host, bind[1]), _Handler)
 
@@ -125,6 +126,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
         if self.address_family == socket.AF_INET6:
             with suppress(OSError):
                 self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        limit_untaken(self.socket, DEADLINE_SECONDS)
         super().server_bind()
 
     def start(self) -> None:
@@ -142,7 +144,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
         if not self._free.acquire(blocking=False) and not self._makes_room():
             self.shutdown_request(request)
             return
-        self._open[request] = None
+        self._open[request] = time.monotonic() + DEADLINE_SECONDS
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no more threads can be had
@@ -156,6 +158,10 @@ class HttpServer(socketserver.ThreadingTCPServer):
         finally:
             self._forget(request)
 
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection when its caller has taken the answer, at the deadline, or when it has to make room."""
+        close_when_taken(request, may_wait=lambda: time.monotonic() < self._open.get(request, 0))
+
     def _wait_for_its_turn(self) -> None:
         now = time.monotonic()
         self._next_seconds = max(self._next_seconds, now - MOST_CONNECTIONS / MOST_A_SECOND) + 1 / MOST_A_SECOND
@@ -168,7 +174,9 @@ class HttpServer(socketserver.ThreadingTCPServer):
     def _makes_room(self) -> bool:
         """End the connection that is the oldest, so that nobody keeps others away by silence; False if that fails."""
         with suppress(OSError, RuntimeError, StopIteration):  # one has ended at this moment
-            next(iter(self._open)).shutdown(socket.SHUT_RDWR)
+            oldest = next(iter(self._open))
+            self._open.pop(oldest, None)
+            oldest.shutdown(socket.SHUT_RDWR)
         return self._free.acquire(timeout=_END_SECONDS)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the signature is socketserver's
