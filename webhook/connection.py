@@ -4,9 +4,9 @@ import logging
 import select
 import socket
 import ssl
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from webhook.http1 import CONTINUE, Answer, Request, RequestParser
+from webhook.http1 import CONTINUE, Answer, RequestParser
 from webhook.secured_socket import SecuredSocket
 from webhook.settings import MAX_DRAIN_BYTES, REQUEST_SECONDS
 
@@ -14,39 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.deadlines import Deadline
-    from webhook.tls import ServingCertificate
+    from webhook.loop import Loop
 
 log = logging.getLogger(__name__)
 
 _RECORD_BYTES: Final = 16 * 1024  # of TLS, at most
 _TURN_RECORDS: Final = 16  # read for one connection before the others have their turn
+_KERNEL_SHARE: Final = 2  # about as many bytes the kernel takes for each that is not acknowledged
+# Each change once: that a caller has taken all is no event of its own, and one that has ended could be read for ever.
+_ANY_CHANGE: Final = select.EPOLLIN | select.EPOLLOUT | select.EPOLLET
 
 BUFFER: Final = memoryview(bytearray(_RECORD_BYTES))  # of all connections: what is in it is used at once
-
-
-class Loop(Protocol):
-    """What a connection needs of the loop that it is in."""
-
-    handshakes: "Deadline[Connection]"
-    idle: "Deadline[Connection]"
-    requests: "Deadline[Connection]"
-    answers: "Deadline[Connection]"
-    drains: "Deadline[Connection]"
-    held_bytes: int  # of all bodies that are not complete, and all answers that are not taken
-    is_ending: bool  # no connection gets a second answer
-    certificate: "ServingCertificate"
-
-    def answer(self, request: Request) -> Answer:
-        """Answer a request."""
-
-    def wait_for(self, connection: "Connection", events: int) -> None:
-        """Call `proceed` when one of the *events* of epoll has come."""
-
-    def proceed_later(self, connection: "Connection") -> None:
-        """Call `proceed` when the others had their turn."""
-
-    def forget(self, connection: "Connection") -> None:
-        """Keep nothing of a connection that is closed."""
 
 
 class Connection:
@@ -65,7 +43,7 @@ class Connection:
         "held_bytes",
     )
 
-    def __init__(self, accepted: socket.socket, loop: Loop) -> None:
+    def __init__(self, accepted: socket.socket, loop: "Loop") -> None:
         self.descriptor = accepted.fileno()  # for as long as it is open
         self._socket = SecuredSocket(accepted)
         self._loop = loop
@@ -86,7 +64,9 @@ class Connection:
             self._loop.wait_for(self, select.EPOLLIN)
         except ssl.SSLWantWriteError:
             self._loop.wait_for(self, select.EPOLLOUT)
-        except OSError:  # the caller has gone, or what it sends is not TLS
+        except ssl.SSLError:  # what the caller sends is not TLS, and an alert tells it so
+            self.hang_up()
+        except OSError:  # the caller has gone
             self.close()
 
     def expire(self) -> None:
@@ -95,35 +75,49 @@ class Connection:
             self._parser.reject(408, f"The body did not arrive within {REQUEST_SECONDS} seconds.")
             self._step = Connection._serve
             self.proceed()
+        elif self._is_answered:
+            self.close()
         else:
             self.hang_up()
 
     def give_up(self) -> None:
         """Let go of what it holds, because all of them together hold too much."""
-        if self._step is not Connection._send:
+        if not self._is_answered:
             self._parser.reject(503, "The webhook has too many long requests at once: try again.")
             self._step = Connection._serve
             self.proceed()
-        if self._step is Connection._send:  # what is not taken at once is more than many a body that it stands for
-            log.warning("answer not taken", extra={"bytes": self.held_bytes})
-            self.close()
+            if self._step is not Connection._send:  # what is not sent at once is more than many a body
+                return
+        log.warning("answer not taken", extra={"bytes": self.held_bytes})
+        self.close()
 
     def hang_up(self) -> None:
-        """End it as the protocol wants it, with nothing more to come from either side."""
+        """End it as the protocol wants it; close it when the caller has taken all, for which it has so long."""
+        self._socket.say_goodbye()
+        self._step = Connection._drain
+        self._loop.drains.enter(self)
+        self.proceed()
+
+    def cut_off(self) -> None:
+        """End it in favour of another: it is told, and closed at once."""
         self._socket.say_goodbye()
         self.close()
 
     def close(self) -> None:
-        """End it at once."""
+        """End it at once; what the caller has not taken is lost to it."""
         self._account(0)
         self._step = Connection._stay_closed
         self._loop.forget(self)
         self._parser.end()
         self._socket.close()
 
+    @property
+    def _is_answered(self) -> bool:
+        return self._step in (Connection._send, Connection._drain)
+
     def _begin(self) -> None:
         if not self._socket.begin(self._loop.certificate.newest):
-            self.close()
+            self.hang_up()
             return
         self._step = Connection._shake_hands
         self._shake_hands()
@@ -155,7 +149,7 @@ class Connection:
         for _ in range(_TURN_RECORDS):
             count = self._socket.read_into(BUFFER)
             if not count:
-                self.close()
+                self.hang_up()
                 return
             parser.feed(BUFFER[:count])
             if parser.requests or parser.rejection:
@@ -212,25 +206,30 @@ class Connection:
                 self._loop.proceed_later(self)
             else:
                 self._await_request()
-        elif self._parser.rejection:
-            self._drain_from_now_on()
         else:
             self.hang_up()
 
-    def _drain_from_now_on(self) -> None:
-        # To close on what the caller still sends would reset the connection, and the answer with it.
-        self._socket.say_goodbye()
-        self._step = Connection._drain
-        self._loop.drains.enter(self)
-        self._loop.wait_for(self, select.EPOLLIN)
-
     def _drain(self) -> None:
+        """Throw away what comes: to close on that, or on what is not taken yet, would cost the caller its answer."""
+        has_ended = False
         for _ in range(_TURN_RECORDS):
-            count = self._socket.discard()
+            try:
+                count = self._socket.discard()
+            except BlockingIOError:
+                break
             self._drained_bytes += count
-            if not count or self._drained_bytes > MAX_DRAIN_BYTES:
-                self.close()
-                return
+            if not count:
+                has_ended = True
+                break
+        else:
+            self._loop.proceed_later(self)
+        is_over = has_ended or not self._parser.rejection  # else the caller may be in the midst of its request
+        untaken_bytes = self._socket.untaken_bytes
+        if self._drained_bytes > MAX_DRAIN_BYTES or (is_over and not untaken_bytes):
+            self.close()
+        else:
+            self._account(_KERNEL_SHARE * untaken_bytes)
+            self._loop.wait_for(self, _ANY_CHANGE)
 
     def _stay_closed(self) -> None:
         """Do nothing: whoever calls had not heard of the end."""

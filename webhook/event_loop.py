@@ -116,7 +116,8 @@ class EventLoop:
     def end_idle(self) -> None:
         """Hang up where no request has come."""
         for connection in [*self._connections.values()]:
-            self._end_if_idle(connection)
+            if self._stays_idle(connection):
+                connection.hang_up()
 
     def wait_for(self, connection: Connection, events: int) -> None:
         """Let *connection* go on when one of the *events* has come."""
@@ -145,19 +146,18 @@ class EventLoop:
 
     def _dispensable(self) -> Iterator[Connection]:
         """
-        Yield requests that are not complete, and answers that are not taken: those that are slow, then the longest.
+        Yield answers that are not taken, and requests that are not complete: those that are slow, then the longest.
 
         A usual review's is neither. The longest alone could be, beside as many callers as there may be with less each.
         """
-        for state in (self.requests, self.answers):
+        for state in (self.drains, self.requests, self.answers):
             yield from [*state.staying(at_least_seconds=HURRY_SECONDS)]
         yield from sorted(self._connections.values(), key=lambda one: one.held_bytes, reverse=True)
 
-    def _end_if_idle(self, connection: Connection) -> None:
+    def _stays_idle(self, connection: Connection) -> bool:
         if self.idle.has(connection):  # a request may have come at this moment
             self._do(connection, connection.proceed)
-        if self.idle.has(connection):
-            connection.hang_up()
+        return self.idle.has(connection)
 
     def _end_one(self) -> None:
         """
@@ -171,18 +171,19 @@ class EventLoop:
         others = (self.drains, self.handshakes, self.requests, self.answers)
         for state in others:
             if (slow := state.longest(at_least_seconds=HURRY_SECONDS)) is not None:
-                self._guarded(slow, slow.hang_up)
+                self._guarded(slow, slow.cut_off)
                 return
         before = len(self._connections)
         while 2 * len(self.idle) >= len(self._connections) and (idle := self.idle.longest(at_least_seconds=0)):
-            self._end_if_idle(idle)
+            if self._stays_idle(idle):
+                idle.cut_off()
             if len(self._connections) < before:
                 return
         if self._clock() - self._had_places >= HURRY_SECONDS and self._is_awaited():
             fullest = max(others, key=len)
             patience_seconds = _LOOK_SECONDS if fullest is self.handshakes else 0  # we may not have read its beginning
             if (longest := fullest.longest(at_least_seconds=patience_seconds)) is not None:
-                self._guarded(longest, longest.hang_up)
+                self._guarded(longest, longest.cut_off)
 
     def _is_awaited(self) -> bool:
         """Whether somebody waits to be accepted."""

@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 from typing import Final
 
+from program.closing import limit_untaken
 from program.listening import ALL_HOSTS, family_and_host
 from webhook import settings as limits
 from webhook.settings import Settings, StartError
@@ -45,6 +46,7 @@ def listen(settings: Settings) -> socket.socket:
     # For all connections: what the kernel keeps for a caller counts as our memory, and can be megabytes otherwise.
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.RECEIVE_BUFFER_BYTES)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.SEND_BUFFER_BYTES)
+    limit_untaken(made, limits.UNTAKEN_SECONDS)
     return made
 
 

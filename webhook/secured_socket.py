@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from program import closing
 from webhook.client_hello import ClientHellos
 from webhook.settings import MAX_EMPTY_BYTES, MAX_SESSIONS, SEND_BUFFER_BYTES, WIDE_BUFFER_BYTES
 
@@ -155,10 +156,14 @@ class SecuredSocket:
         """Take some of what comes, and do not decrypt it; the number of bytes, 0 at the end."""
         return self._socket.recv_into(_ARRIVED)
 
+    @property
+    def untaken_bytes(self) -> int:
+        """What was sent and the caller's side has not acknowledged, TCP's end included."""
+        return closing.untaken_bytes(self._socket)
+
     def close(self) -> None:
-        """Close it, whatever is under way."""
-        with suppress(OSError):
-            self._socket.close()
+        """Close it, whatever is under way; the kernel keeps nothing of it."""
+        closing.close(self._socket)
 
     def _read(self, buffer: memoryview) -> int | None:
         clock = self._clock

@@ -22,6 +22,7 @@ MAX_WAITING_REQUESTS = 64  # of one connection, before they are answered; the AP
 
 HANDSHAKE_SECONDS = 5
 REQUEST_SECONDS = 10  # from the first byte of a request to the last; the API server gives up after 3
+UNTAKEN_SECONDS = 10  # in which a caller takes none of what was sent: then the kernel ends the connection
 IDLE_SECONDS = 120  # the API server keeps idle connections for 90 s and does not repeat a POST
 SHUTDOWN_SECONDS = 8
 IDLE_SHUTDOWN_SECONDS = 3  # how long an idle connection can still be used after SIGTERM

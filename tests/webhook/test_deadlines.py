@@ -2,15 +2,14 @@
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from webhook.event_loop import EventLoop
+from tests.webhook.served_loop import Served, serving
 from webhook.http1 import Answer, Request, plain
 from webhook.settings import (
     HANDSHAKE_SECONDS,
@@ -19,7 +18,6 @@ from webhook.settings import (
     MAX_DRAIN_BYTES,
     REQUEST_SECONDS,
 )
-from webhook.tls import ServingCertificate
 
 MOST_CONNECTIONS = 4
 HELLO_BEGINS = bytes.fromhex("16030102000100")
@@ -34,66 +32,10 @@ def answer(request: Request) -> Answer:
     return plain("x" * (8 << 20) if request.target == b"/large" else "ok")
 
 
-@dataclass
-class Served:
-    """A loop and one caller of it, in one thread."""
-
-    loop: EventLoop
-    address: tuple[str, int]
-    trusted: ssl.SSLContext
-    stack: ExitStack
-    seconds: float = 0.0
-
-    def turn(self) -> None:
-        for _ in range(2):
-            self.loop.turn()
-
-    def meanwhile(self, act: Callable[[], socket.socket]) -> socket.socket:
-        """Let the loop go on until a caller's step, which waits for it, is done."""
-        with ThreadPoolExecutor(1) as pool:
-            made = pool.submit(act)
-            while not made.done():
-                self.loop.turn()
-        return made.result()
-
-    def caller(self, *, secured: bool) -> socket.socket:
-        connection = self.meanwhile(self.new_caller) if secured else self.silent_caller()
-        self.turn()
-        return connection
-
-    def new_caller(self) -> socket.socket:
-        return self.stack.enter_context(self.trusted.wrap_socket(self.silent_caller(), server_hostname="localhost"))
-
-    def silent_caller(self) -> socket.socket:
-        return self.stack.enter_context(socket.create_connection(self.address, timeout=10))
-
-    def send(self, connection: socket.socket, data: bytes) -> None:
-        connection.sendall(data)
-        self.turn()
-
-    def pass_by(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.turn()
-
-
 @pytest.fixture
 def served(certificates: Path) -> Iterator[Served]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    with ExitStack() as stack:
-        loop = EventLoop(
-            [listener],
-            answer=answer,
-            certificate=certificate,
-            most_connections=MOST_CONNECTIONS,
-            clock=lambda: made.seconds,
-        )
-        trusted = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
-        made = Served(loop, listener.getsockname(), trusted, stack)
+    with serving(certificates, answer, most_connections=MOST_CONNECTIONS) as made:
         yield made
-        loop.stop_accepting()
-    while not loop.is_empty:  # the callers have gone
-        loop.turn()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +58,7 @@ def test_a_connection_ends_when_it_was_in_one_state_for_too_long(
     served.pass_by(seconds - 0.5)
     assert not served.loop.is_empty
     served.pass_by(1)
-    assert served.loop.is_empty
+    served.await_the_end()
 
 
 def test_half_a_body_is_answered_at_its_deadline_and_may_then_come_for_as_long_again(served: Served) -> None:
@@ -128,7 +70,7 @@ def test_half_a_body_is_answered_at_its_deadline_and_may_then_come_for_as_long_a
     assert caller.recv(4096).startswith(b"HTTP/1.1 408")
     assert not served.loop.is_empty
     served.pass_by(REQUEST_SECONDS + 0.5)
-    assert served.loop.is_empty
+    served.await_the_end()
 
 
 def test_each_request_has_a_deadline_of_its_own(served: Served) -> None:

@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 
 from webhook.listener import begin_nothing_more, listen, widen
-from webhook.settings import RECEIVE_BUFFER_BYTES, Settings
+from webhook.settings import RECEIVE_BUFFER_BYTES, UNTAKEN_SECONDS, Settings
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1:0", "[::1]:0"])
@@ -33,6 +33,15 @@ def test_what_waits_unread_of_a_caller_is_little_until_it_is_widened() -> None:
     with listen(Settings(Path("policies"), Path("tls.crt"), Path("tls.key"), "127.0.0.1:0")) as listener:
         assert max(_taken(listener, is_wide=False) for _ in range(3)) <= 2 * RECEIVE_BUFFER_BYTES
         assert _taken(listener, is_wide=True) > 2 * RECEIVE_BUFFER_BYTES
+
+
+def test_the_kernel_ends_a_caller_that_takes_nothing_of_what_it_is_sent() -> None:
+    with (
+        listen(Settings(Path("policies"), Path("tls.crt"), Path("tls.key"), "127.0.0.1:0")) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == UNTAKEN_SECONDS * 1000
 
 
 def _taken(listener: socket.socket, *, is_wide: bool) -> int:
