@@ -132,6 +132,9 @@ class Connection:
             log.warning("handshake failed", extra={"reason": error.reason})
             self._loop.certificate.was_rejected(self._socket.context, error.reason)
             raise
+        except ConnectionAbortedError as error:  # OpenSSL is not to read what the caller sends
+            log.warning("handshake failed", extra={"reason": str(error)})
+            raise
         self._await_request()
         self._receive()
 

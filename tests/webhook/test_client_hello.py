@@ -81,7 +81,7 @@ def second() -> ClientHellos:
     return hellos
 
 
-@pytest.mark.parametrize("usual", USUAL)
+@pytest.mark.parametrize("usual", USUAL, ids=range(len(USUAL)))
 def test_a_usual_hello_is_admitted(usual: bytes) -> None:
     assert outcome([usual]) == outcome(single_bytes(usual)) == usual
 
@@ -112,7 +112,9 @@ def test_openssl_gets_nothing_of_an_offence(offence: bytes) -> None:
     assert outcome([offence]) is None
 
 
-@pytest.mark.parametrize("more", [b"\x16", CHANGE_CIPHER, records(hello(*of_tls13()))])
+@pytest.mark.parametrize(
+    "more", [b"\x16", CHANGE_CIPHER, records(hello(*of_tls13()))], ids=["a byte", "a change of cipher", "a hello"]
+)
 def test_nothing_is_admitted_after_a_hello_before_the_answer_to_it(more: bytes) -> None:
     first = records(hello(*of_tls13()))
     hellos = ClientHellos()
@@ -126,7 +128,7 @@ def test_nothing_is_admitted_of_nine_bytes_that_declare_much() -> None:
     assert outcome(single_bytes(NINE_BYTES)) is None
 
 
-@pytest.mark.parametrize("data", [*NO_TLS, bytes(9000)])
+@pytest.mark.parametrize("data", [*NO_TLS, bytes(9000)], ids=range(len(NO_TLS) + 1))
 def test_what_does_not_begin_tls_goes_to_openssl_which_says_why_it_ends(data: bytes) -> None:
     assert outcome([data]) == outcome(single_bytes(data)) == data
 
