@@ -4,7 +4,7 @@ import hashlib
 from contextlib import suppress
 from typing import Final
 
-from webhook.settings import MAX_CIPHER_BYTES, MAX_HELLO_BYTES, MAX_LIST_BYTES
+from webhook.settings import MAX_CIPHER_BYTES, MAX_HELLO_BYTES, MAX_HELLO_RECORDS, MAX_LIST_BYTES
 
 _HANDSHAKE: Final = 22  # type of a record; it has five bytes in front: type, version, length (RFC 8446, 5.1)
 _RECORD_HEAD: Final = 5
@@ -26,15 +26,17 @@ class ClientHellos:
     What a caller sends until its last hello is answered. OpenSSL gets each of them whole, or nothing of it.
 
     For a hello it takes as much as the first four bytes declare, up to 128 KiB, and many times what its lists have.
+    What comes behind one, such as early data, it gets when that is answered: it may be a second hello.
     """
 
-    __slots__ = ("_begin", "_held", "_is_first", "_is_whole", "_message", "_seen", "is_over")
+    __slots__ = ("_begin", "_held", "_is_first", "_is_whole", "_message", "_records", "_seen", "is_over")
 
     def __init__(self) -> None:
         self._held = bytearray()  # what has come, and OpenSSL has not got
         self._seen = 0  # bytes of it, in records that are whole
         self._begin = 0  # bytes of those that are in front of a hello
         self._message = bytearray()  # what the others have of it
+        self._records = 0  # that are whole, since the last answer
         self._is_whole = False
         self._is_first = True  # is the next record
         self.is_over = False  # what comes from now on goes to OpenSSL as it comes
@@ -49,8 +51,6 @@ class ClientHellos:
         self._held += piece
         while not self._is_whole and self._read_record():
             pass
-        if self._is_whole and len(self._held) > self._seen:
-            raise ConnectionAbortedError("bytes after a ClientHello, before the answer to it")
         may_be_read = self._seen if self._is_whole or not self._message else self._begin
         admitted = bytes(self._held if self.is_over else self._held[:may_be_read])
         del self._held[: len(admitted)]
@@ -63,6 +63,7 @@ class ClientHellos:
         if self._is_whole:
             self.is_over = flight[_RANDOM] != _RETRY
             self._is_whole = False
+            self._records = 0
             self._message.clear()
 
     def _read_record(self) -> bool:
@@ -81,6 +82,9 @@ class ClientHellos:
         if len(self._held) < end:
             return False
         self._seen = end
+        self._records += 1
+        if self._records > MAX_HELLO_RECORDS:
+            raise ConnectionAbortedError(f"a ClientHello must have at most {MAX_HELLO_RECORDS} records")
         if head[0] == _HANDSHAKE:
             if end == start + _RECORD_HEAD:
                 raise ConnectionAbortedError("an empty record of the handshake, which nobody may send (RFC 8446, 5.1)")

@@ -82,7 +82,9 @@ class SecuredSocket:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
                 self._send_made()
-                if not self._take():
+                if held := self._admitted(b""):
+                    self._incoming.write(held)
+                elif not self._take():
                     raise ConnectionResetError("the caller has gone in the handshake") from None
             except ssl.SSLError:
                 self._send_if_possible()
@@ -205,8 +207,11 @@ class SecuredSocket:
             raise ConnectionAbortedError(f"more than {MAX_EMPTY_BYTES} bytes of TLS with nothing in them")
         return count
 
-    def _admitted(self, piece: memoryview) -> bytes | memoryview:
+    def _admitted(self, piece: bytes | memoryview) -> bytes | memoryview:
         """What OpenSSL may have now, of this piece and of those that it has not got yet."""
-        if self._hellos and self._hellos.is_over:
+        if not self._hellos:
+            return piece
+        admitted = self._hellos.admit(piece)
+        if self._hellos.is_over:
             self._hellos = None
-        return self._hellos.admit(piece) if self._hellos else piece
+        return admitted

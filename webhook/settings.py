@@ -11,6 +11,7 @@ MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
 MAX_HELD_BYTES = 16 * 1024 * 1024  # of bodies that one worker has not got in whole yet, and answers nobody takes
 MAX_EMPTY_BYTES = 32 * 1024  # of TLS in which nothing is for us; a record has 16 KiB, a handshake takes less
 MAX_HELLO_BYTES = 8 * 1024  # of TLS; Go 1.24 sends 1,471 with its post-quantum key, and three such keys are 4 KiB
+MAX_HELLO_RECORDS = 64  # of TLS, in which it comes; callers use one, and each takes some microseconds
 MAX_CIPHER_BYTES = 512  # of a hello; the 158 suites that OpenSSL 3 knows are 316, and Go sends 38
 MAX_LIST_BYTES = 128  # of a list in a hello that OpenSSL keeps, at 50 times the size; usual ones are below 50
 MAX_SESSIONS = 1000  # of TLS 1.2 that one worker keeps when their connections have ended, 1 KiB each

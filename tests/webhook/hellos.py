@@ -119,16 +119,17 @@ class Caller:
         return piece
 
     def shake_hands(
-        self, context: ssl.SSLContext, *, most: int = 65536, session: ssl.SSLSession | None = None
+        self, context: ssl.SSLContext, *, most: int = 65536, session: ssl.SSLSession | None = None, behind: bytes = b""
     ) -> ssl.SSLObject:
-        """Shake hands as a client of OpenSSL's does, with so much at *most* at a time."""
+        """Shake hands as a client of OpenSSL's does, so much at *most* at a time, with what is *behind* each hello."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = context.wrap_bio(incoming, outgoing, server_hostname="localhost", session=session)
         is_over = False
         for _ in range(5):
             with contextlib.suppress(ssl.SSLWantReadError):
                 client.do_handshake()
-            is_over = self.send(outgoing.read(), most=most) or is_over
+            made = outgoing.read()
+            is_over = self.send(made + behind * (made[5:6] == b"\1"), most=most) or is_over
             incoming.write(self.receive())
         client.do_handshake()
         assert is_over

@@ -35,6 +35,7 @@ OFFENCES = {
     "8,193 bytes declared": records(b"\1\0\x20\1"),
     "a record of 16 KiB": b"\x16\3\1\x40\0\1",
     "an empty record": b"\x16\3\1\0\0",
+    "65 records": records(hello(), (1,) * 65)[: 65 * 6],
     "an empty record in a hello": records(hello(), (20, 0))[:30],
     "many suites": records(hello(ciphers=b"\xc0\x2c" * (MAX_CIPHER_BYTES // 2 + 1))),
     "names of CAs": records(hello(names(MAX_LIST_BYTES // 4))),
@@ -115,12 +116,21 @@ def test_openssl_gets_nothing_of_an_offence(offence: bytes) -> None:
 @pytest.mark.parametrize(
     "more", [b"\x16", CHANGE_CIPHER, records(hello(*of_tls13()))], ids=["a byte", "a change of cipher", "a hello"]
 )
-def test_nothing_is_admitted_after_a_hello_before_the_answer_to_it(more: bytes) -> None:
+def test_what_comes_behind_a_hello_is_held_until_that_is_answered(more: bytes) -> None:
     first = records(hello(*of_tls13()))
     hellos = ClientHellos()
-    assert hellos.admit(first) == first
-    assert outcome([more], hellos) is None
-    assert outcome([first + more]) is None
+    assert hellos.admit(first + more) == first
+    assert hellos.admit(more) == b""
+    hellos.go_on_after(OTHER_FLIGHT)
+    assert hellos.admit(b"\x17") == more + more + b"\x17"
+
+
+def test_an_offence_behind_a_hello_is_one_where_it_is_a_second_hello() -> None:
+    hellos = ClientHellos()
+    assert hellos.admit(USUAL[-1] + NINE_BYTES) == USUAL[-1]
+    hellos.go_on_after(RETRY)
+    with pytest.raises(ConnectionAbortedError):
+        hellos.admit(b"")
 
 
 def test_nothing_is_admitted_of_nine_bytes_that_declare_much() -> None:

@@ -28,8 +28,7 @@ VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 NINE_BYTES = bytes.fromhex("16 0301 0004 01020140")  # of a hello with 131,392 bytes
 SPLIT = bytes.fromhex("16 0301 0001 01  16 0301 0003 020140")
 NAMES = records(hello(names(1000)))
-TO_BE_RETRIED = records(hello(*of_tls13()))
-IDS = ["declared", "split", "names", "followed"]
+IDS = ["declared", "split", "names"]
 RETRY = hashlib.sha256(b"HelloRetryRequest").digest()  # in place of a ServerHello's random (RFC 8446, 4.1.3)
 
 
@@ -54,7 +53,7 @@ def test_a_session_of_tls_1_2_is_resumed_in_pieces_of_single_bytes(certificates:
         assert second.shake_hands(theirs, most=1, session=session).session_reused
 
 
-@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, NAMES, TO_BE_RETRIED * 2], ids=IDS)
+@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, NAMES], ids=IDS)
 def test_a_caller_with_an_offence_is_sent_nothing(certificates: Path, offence: bytes) -> None:
     with caller(certificates) as one:
         with pytest.raises(ConnectionAbortedError):
@@ -62,7 +61,7 @@ def test_a_caller_with_an_offence_is_sent_nothing(certificates: Path, offence: b
         assert one.receive() == b""
 
 
-@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, NAMES, TO_BE_RETRIED + b"\x16"], ids=IDS)
+@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, NAMES], ids=IDS)
 def test_an_offence_after_a_hello_retry_request_ends_the_connection(certificates: Path, offence: bytes) -> None:
     with caller(certificates) as one:
         one.send(hello_of_openssl(client_context(ssl.TLSVersion.TLSv1_3)))
@@ -70,6 +69,21 @@ def test_an_offence_after_a_hello_retry_request_ends_the_connection(certificates
         with pytest.raises(ConnectionAbortedError):
             one.send(offence)
         assert one.receive() == b""
+
+
+def test_so_does_one_that_comes_with_the_first_hello(certificates: Path) -> None:
+    with caller(certificates) as one, pytest.raises(ConnectionAbortedError):
+        one.send(hello_of_openssl(client_context(ssl.TLSVersion.TLSv1_3)) + NINE_BYTES)
+
+
+@pytest.mark.parametrize("most", [1, 65536])
+@pytest.mark.parametrize("curve", [None, "prime256v1"])
+def test_a_change_of_cipher_may_come_with_a_hello(certificates: Path, curve: str | None, most: int) -> None:
+    with caller(certificates) as one:
+        client = one.shake_hands(
+            client_context(ssl.TLSVersion.TLSv1_3, curve=curve), most=most, behind=b"\x14\3\3\0\1\1"
+        )
+        assert client.version() == "TLSv1.3"
 
 
 def reading(one: Caller) -> Callable[[], int]:
@@ -117,7 +131,7 @@ def private_bytes(pid: int) -> int:
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
-@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, records(hello(*of_tls13(), names(3500)))], ids=IDS[:3])
+@pytest.mark.parametrize("offence", [NINE_BYTES, SPLIT, records(hello(*of_tls13(), names(3500)))], ids=IDS)
 def test_callers_of_whom_openssl_would_keep_much_cost_little(
     start: Callable[..., Server], policies: Path, certificates: Path, offence: bytes
 ) -> None:
