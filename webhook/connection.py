@@ -93,6 +93,7 @@ class Connection:
 
     def hang_up(self) -> None:
         """End it as the protocol wants it; close it when the caller has taken all, for which it has so long."""
+        self._parser.end()
         self._socket.say_goodbye()
         self._step = Connection._drain
         self._loop.drains.enter(self)

@@ -117,8 +117,14 @@ class RequestParser:
             self._reject_head()
 
     def end(self) -> None:
-        """Read nothing more: parser and callbacks hold each other, and would wait for the garbage collector."""
+        """
+        Read nothing more, and keep nothing but the rejection.
+
+        Parser and callbacks hold each other, and would wait for the garbage collector.
+        """
         self.is_over = True
+        self.requests.clear()
+        self._body = b""
         vars(self).pop("_parser", None)
 
     def reject(self, status: int, sentence: str) -> None:

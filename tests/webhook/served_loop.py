@@ -74,14 +74,18 @@ class Served:
         self.seconds += seconds
         self.turn()
 
-    def await_the_end(self) -> None:
-        """Let the loop go on until the callers' kernels have taken the end of each connection, by its clock at once."""
+    def go_on_until(self, condition: Callable[[], bool]) -> None:
+        """Let the loop go on until a *condition* holds, by its clock at once."""
 
         def is_over() -> bool:
             self.loop.turn()
-            return self.loop.is_empty
+            return condition()
 
         wait_for(is_over)
+
+    def await_the_end(self) -> None:
+        """Let the loop go on until the callers' kernels have taken the end of each connection."""
+        self.go_on_until(lambda: self.loop.is_empty)
 
 
 @contextmanager

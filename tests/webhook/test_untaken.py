@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +19,7 @@ from webhook.settings import HURRY_SECONDS, MAX_HELD_BYTES, REQUEST_SECONDS
 LENGTH = 100_000  # more than a deaf caller has room for, and less than the kernel takes of us
 LAST = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
 MOST_CONNECTIONS = 4
+SIZE = 2 * 1024 * 1024
 
 
 def answer(_: Request) -> Answer:
@@ -38,6 +40,11 @@ def end_of(caller: socket.socket) -> None:
     """Say TCP's end and not TLS's: Python would give up TLS with it."""
     with socket.socket(fileno=os.dup(caller.fileno())) as own:
         own.shutdown(socket.SHUT_WR)
+
+
+def send_no_tls(caller: socket.socket) -> None:
+    with socket.socket(fileno=os.dup(caller.fileno())) as own:
+        own.sendall(b"\x17\3\3\0\x20" + bytes(32))
 
 
 @pytest.mark.parametrize("says_its_end", [False, True])
@@ -81,6 +88,24 @@ def test_last_answers_that_are_not_taken_have_a_bound_together(
         assert served.loop.held_bytes <= 3 * LENGTH
     assert caplog.messages == ["answer not taken"] * (MOST_CONNECTIONS - 2)
     assert orphans(served.port) == []
+
+
+@pytest.mark.parametrize("ends_by", [end_of, send_no_tls], ids=["its end", "what is not TLS"])
+def test_half_a_body_is_not_kept_behind_an_answer_that_is_not_taken(
+    served: Served, ends_by: Callable[[socket.socket], None]
+) -> None:
+    half = post(bytes(2 * SIZE))[:-SIZE]
+    caller = served.deaf_caller()
+    served.send(caller, b"GET / HTTP/1.1\r\n\r\n")
+    tracemalloc.start()
+    try:
+        served.meanwhile(lambda: caller.sendall(half))
+        served.go_on_until(lambda: served.loop.held_bytes >= SIZE)
+        ends_by(caller)
+        served.go_on_until(lambda: len(served.loop.drains) == 1)
+        assert tracemalloc.get_traced_memory()[0] < SIZE
+    finally:
+        tracemalloc.stop()
 
 
 def test_who_does_not_take_its_last_answer_makes_room_for_another(served: Served) -> None:
