@@ -68,7 +68,7 @@ def denied_by_api_server(pod: Pod, namespace: str, policies: PolicySet) -> str:
         return ""
     annotations, labels = pod.metadata.annotations or {}, pod.metadata.labels or {}
     asks = asks_for_share(pod, containers, policies.cluster)
-    if asks and MIRROR_ANNOTATION in annotations:
+    if asks and MIRROR_ANNOTATION in annotations and not annotations.get(GRANT_ANNOTATION):
         return _MIRRORS
     claims = asks or GRANT_ANNOTATION in annotations or SHARED_LABEL in labels
     if _has_too_much(containers) or (claims and _is_too_large(pod, containers)):

@@ -76,6 +76,9 @@ ADMITTED = {
     "more annotations": on(annotations={f"a{index}": "" for index in range(1025)}),
     "a framework": on(annotations={"gpu-share.dev/framework": "vllm"}),
     "a mirror pod": on(annotations={MIRROR: "5f3c"}),
+    "a mirror pod with a grant": on(
+        None, limited("main", "2"), labels={SHARED: "true"}, annotations={GRANT: GRANTS[3], MIRROR: "5f3c"}
+    ),
     "a GPU of its maker's": on(None, limited("main", 1, "nvidia.com/gpu")),
     "a privileged one": on(None, container(securityContext={"privileged": True}), hostIPC=True, hostPID=True),
 }
