@@ -13,6 +13,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from webhook.secured_socket import SecuredSocket
+from webhook.tls import ServingCertificate
 
 CIPHER_OF_12 = "ECDHE-ECDSA-AES256-GCM-SHA384"
 CERTIFICATE_AUTHORITIES, STATUS_REQUEST, PADDING = 47, 5, 21
@@ -79,14 +80,9 @@ def hello_of_openssl(context: ssl.SSLContext) -> bytes:
     return outgoing.read()
 
 
-def server_context(certificates: Path) -> ssl.SSLContext:
-    """Of a server with P-256 alone: whoever has a key for X25519 first gets a HelloRetryRequest."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    context.set_ecdh_curve("prime256v1")
-    context.options |= ssl.OP_NO_TICKET
-    context.num_tickets = 0
-    return context
+def served_context(certificates: Path) -> ssl.SSLContext:
+    """What the webhook shakes hands with."""
+    return ServingCertificate(certificates / "tls.crt", certificates / "tls.key").newest()
 
 
 @dataclass
@@ -95,7 +91,7 @@ class Caller:
 
     plain: socket.socket
     secured: SecuredSocket
-    context: ssl.SSLContext  # of the server
+    context: ssl.SSLContext  # of the webhook
     has_begun: bool = False
     received: bytes = b""
 
@@ -142,7 +138,7 @@ def caller(certificates: Path, context: ssl.SSLContext | None = None) -> Iterato
     theirs, ours = socket.socketpair()
     with theirs, ours:
         ours.settimeout(0)
-        yield Caller(theirs, SecuredSocket(ours), context or server_context(certificates))
+        yield Caller(theirs, SecuredSocket(ours), context or served_context(certificates))
 
 
 def record_after_handshake(keys: Path, flight: bytes, message: bytes) -> bytes:

@@ -19,7 +19,7 @@ from tests.webhook.hellos import (
     of_tls13,
     record_after_handshake,
     records,
-    server_context,
+    served_context,
 )
 from tests.webhook.key_updates import CIPHER, HANDSHAKE, Sender
 from tests.webhook.serving import Server, review_of, wait_for
@@ -45,7 +45,7 @@ def test_hands_are_shaken_in_pieces_of_any_size(
 
 
 def test_a_session_of_tls_1_2_is_resumed_in_pieces_of_single_bytes(certificates: Path) -> None:
-    ours, theirs = server_context(certificates), client_context(ssl.TLSVersion.TLSv1_2)
+    ours, theirs = served_context(certificates), client_context(ssl.TLSVersion.TLSv1_2)
     with caller(certificates, ours) as first:
         session = first.shake_hands(theirs).session
         first.secured.say_goodbye()
